@@ -1,0 +1,3 @@
+//! An MCP server and gateway: one registry of tools, one gate for every call.
+
+pub mod tool;

@@ -1,0 +1,3 @@
+//! The `iris-mcp` command.
+
+fn main() {}
