@@ -1,3 +1,4 @@
 //! An MCP server and gateway: one registry of tools, one gate for every call.
 
+pub mod document;
 pub mod tool;
