@@ -5,3 +5,4 @@ pub mod lines;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tool;
+pub mod workspace;
