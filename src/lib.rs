@@ -4,6 +4,7 @@ pub mod activity;
 pub mod document;
 pub mod lines;
 pub mod permission;
+pub mod process;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tool;
