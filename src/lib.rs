@@ -1,10 +1,16 @@
 //! An MCP server and gateway: one registry of tools, one gate for every call.
 
 pub mod activity;
+pub mod artifact;
 pub mod document;
+pub mod hook;
 pub mod lines;
+pub mod middleware;
 pub mod permission;
 pub mod process;
+pub mod registry;
+pub mod relay;
+pub mod session;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tool;

@@ -1,0 +1,180 @@
+//! What is kept for one client between its calls, and nothing else is.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::permission::{Grants, Request};
+use crate::tool::SessionId;
+use crate::workspace::read_state::ReadState;
+
+/// All sessions, by id.
+#[derive(Debug, Default)]
+pub struct Sessions(Mutex<HashMap<SessionId, Arc<Session>>>);
+
+/// One client's state.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    /// Canonical names of deferred tools that a search has disclosed.
+    revealed: Mutex<HashSet<String>>,
+    /// Approvals: for one fingerprint each, or for a tool until the session ends.
+    grants: Mutex<Granted>,
+    /// What was read of the workspace, and in which state.
+    read_state: ReadState,
+}
+
+#[derive(Debug, Default)]
+struct Granted {
+    once: HashSet<String>,
+    /// Principal, tool, and what the tool said of itself when it was granted.
+    lasting: HashSet<(String, String, String)>,
+}
+
+impl Sessions {
+    /// Returns a session, making it when it is new.
+    pub fn get(&self, id: &SessionId) -> Arc<Session> {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match sessions.get(id) {
+            Some(session) => Arc::clone(session),
+            None => {
+                let session = Arc::new(Session::new(id.clone()));
+                sessions.insert(id.clone(), Arc::clone(&session));
+                session
+            }
+        }
+    }
+
+    /// Forgets a session.
+    pub fn end(&self, id: &SessionId) {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        drop(ended);
+    }
+
+    /// Returns how many sessions there are.
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Returns whether there is no session.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Session {
+    fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            revealed: Mutex::default(),
+            grants: Mutex::default(),
+            read_state: ReadState::default(),
+        }
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns what was read of the workspace, and in which state.
+    pub fn read_state(&self) -> &ReadState {
+        &self.read_state
+    }
+
+    /// Notes that a search has disclosed a tool; true if it was not disclosed before.
+    pub fn reveal(&self, canonical: &str) -> bool {
+        self.revealed.lock().unwrap_or_else(PoisonError::into_inner).insert(canonical.to_owned())
+    }
+
+    /// Returns whether a search has disclosed a tool.
+    pub fn is_revealed(&self, canonical: &str) -> bool {
+        self.revealed.lock().unwrap_or_else(PoisonError::into_inner).contains(canonical)
+    }
+
+    /// Grants one call, by its fingerprint.
+    pub fn grant_once(&self, fingerprint: &str) {
+        let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        grants.once.insert(fingerprint.to_owned());
+    }
+
+    /// Grants the tool of a request to its principal until the session ends or the tool changes.
+    pub fn grant_tool(&self, request: &Request) {
+        let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        grants.lasting.insert(lasting(request));
+    }
+}
+
+fn lasting(request: &Request) -> (String, String, String) {
+    (request.principal.as_str().to_owned(), request.tool.clone(), request.definition_digest())
+}
+
+impl Grants for Session {
+    fn covers(&self, request: &Request) -> bool {
+        let grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        !grants.lasting.is_empty() && grants.lasting.contains(&lasting(request))
+    }
+
+    fn use_once(&self, request: &Request) -> bool {
+        let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        grants.once.remove(&request.fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::fixture::named;
+    use crate::tool::{Arguments, CallId, Principal};
+
+    fn request(principal: &str, tool: &str, fingerprint: &str) -> Request {
+        Request {
+            handle: named(tool, |_| ()),
+            call_id: CallId::new("c"),
+            tool: tool.to_owned(),
+            arguments: Arguments::new(),
+            principal: Principal::new(principal),
+            session: SessionId::new("s"),
+            reason: "",
+            fingerprint: fingerprint.to_owned(),
+        }
+    }
+
+    fn other_schema() -> crate::tool::InputSchema {
+        let schema = serde_json::json!({"type": "object", "title": "other"});
+        crate::tool::InputSchema::compile(schema.as_object().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_grant_for_one_call_is_used_up() {
+        let session = Sessions::default().get(&SessionId::new("s"));
+        session.grant_once("f");
+        assert!(!session.use_once(&request("p", "t", "other")));
+        assert!(session.use_once(&request("p", "t", "f")));
+        assert!(!session.use_once(&request("p", "t", "f")));
+    }
+
+    #[test]
+    fn a_grant_for_a_tool_holds_for_its_principal() {
+        let session = Sessions::default().get(&SessionId::new("s"));
+        session.grant_tool(&request("p", "t", "f"));
+        assert!(session.covers(&request("p", "t", "f")));
+        assert!(session.covers(&request("p", "t", "g")));
+        assert!(!session.covers(&request("q", "t", "f")));
+        assert!(!session.covers(&request("p", "u", "f")));
+        let changed = named("t", |definition| definition.input_schema = other_schema());
+        assert!(!session.covers(&Request { handle: changed, ..request("p", "t", "f") }));
+    }
+
+    #[test]
+    fn sessions_are_kept_apart_and_end() {
+        let sessions = Sessions::default();
+        let (a, b) = (SessionId::new("a"), SessionId::new("b"));
+        assert!(sessions.get(&a).reveal("t"));
+        assert!(!sessions.get(&a).reveal("t"));
+        assert!(sessions.get(&a).is_revealed("t"));
+        assert!(!sessions.get(&b).is_revealed("t"));
+        sessions.end(&a);
+        assert!(!sessions.get(&a).is_revealed("t"));
+        assert_eq!(sessions.len(), 2);
+    }
+}
