@@ -3,6 +3,8 @@
 pub mod activity;
 pub mod artifact;
 pub mod document;
+pub mod executor;
+pub mod exposure;
 pub mod hook;
 pub mod lines;
 pub mod middleware;

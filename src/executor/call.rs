@@ -1,0 +1,125 @@
+//! A call through its states: requested, checked, permitted.
+//!
+//! A state you must have passed through is a type: only this module's parents make a
+//! [`Checked`] or a [`Permitted`], and only a [`Permitted`] reaches a body.
+
+use std::sync::Arc;
+
+use crate::activity::{Decided, Started};
+use crate::permission::{Decision, Request};
+use crate::tool::{Arguments, Tool, ToolResult, Valid};
+
+/// A call as it came in, with its tool found.
+#[derive(Debug)]
+pub struct Requested {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// The name the caller used.
+    pub name: String,
+    /// The arguments as they came.
+    pub arguments: Arguments,
+}
+
+/// A call whose arguments are valid.
+#[derive(Debug)]
+pub struct Checked {
+    tool: Arc<dyn Tool>,
+    name: String,
+    valid: Valid,
+    started: Started,
+}
+
+/// A call that may run.
+#[derive(Debug)]
+pub struct Permitted {
+    checked: Checked,
+    decision: Decision,
+    granted: Option<Granted>,
+}
+
+/// Who said yes for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Granted(pub(super) &'static str);
+
+/// What [`Executor::prepare`](super::Executor::prepare) comes to.
+#[derive(Debug)]
+pub enum Prepared {
+    /// It may run.
+    Ready(Permitted),
+    /// It may not; this is the answer.
+    Refused(ToolResult),
+    /// A person has to be asked, and the answer comes with another request.
+    Ask(Ask),
+}
+
+/// A call that waits for a person's answer; nothing of it has run.
+#[derive(Debug)]
+pub struct Ask {
+    checked: Checked,
+    decision: Decision,
+    request: Request,
+}
+
+impl Checked {
+    pub(super) fn new(tool: Arc<dyn Tool>, name: String, valid: Valid, started: Started) -> Self {
+        Self { tool, name, valid, started }
+    }
+
+    /// Returns the tool.
+    pub fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
+    }
+
+    /// Returns the name the caller used.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the arguments.
+    pub fn valid(&self) -> &Valid {
+        &self.valid
+    }
+
+    pub(super) fn started(&self) -> &Started {
+        &self.started
+    }
+}
+
+impl Permitted {
+    pub(super) fn new(checked: Checked, decision: Decision, granted: Option<Granted>) -> Self {
+        Self { checked, decision, granted }
+    }
+
+    /// Returns the call.
+    pub fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    pub(super) fn started(&self) -> &Started {
+        &self.checked.started
+    }
+
+    pub(super) fn decided(&self) -> Decided {
+        let Decision { effect, rule, reason: _ } = &self.decision;
+        Decided { effect: effect.as_str(), rule, by: self.granted.map(|Granted(by)| by) }
+    }
+}
+
+impl Ask {
+    pub(super) fn new(checked: Checked, decision: Decision, request: Request) -> Self {
+        Self { checked, decision, request }
+    }
+
+    /// Returns what a person is asked.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    pub(super) fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    pub(super) fn decision(&self) -> &Decision {
+        &self.decision
+    }
+}

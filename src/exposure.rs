@@ -1,0 +1,136 @@
+//! What a session sees, and what it may call: the gate before the executor.
+//!
+//! A tool can be called when the view lets it exist and it is shown, or was disclosed to this
+//! session. What the view hides cannot be told apart from what does not exist.
+
+use std::sync::Arc;
+
+use crate::registry::view::View;
+use crate::registry::{Catalogue, Registry};
+use crate::session::Session;
+use crate::tool::{Era, ErrorCode, Failure, Tool};
+
+/// The tool exists but has not been disclosed to this session.
+pub const TOOL_NOT_ALLOWED: ErrorCode = ErrorCode::new("TOOL_NOT_ALLOWED");
+
+/// The name is not in the catalogue, or not for this caller.
+pub const NOT_FOUND: ErrorCode = ErrorCode::new("NOT_FOUND");
+
+/// How alike a name must be to be offered instead, between 0 and 1.
+const NEAR: f64 = 0.75;
+
+/// Decides what each session lists and calls.
+#[derive(Debug)]
+pub struct Exposure {
+    registry: Arc<Registry>,
+    view: View,
+}
+
+/// Why a name cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// Nothing by this name exists for this session.
+    Unknown {
+        /// Similar names that do, best first.
+        nearest: Vec<String>,
+    },
+    /// It has to be found by a search first.
+    Undisclosed(Failure),
+}
+
+impl Unresolved {
+    /// Makes the failure that a caller without a protocol gets.
+    pub fn into_failure(self, name: &str) -> Failure {
+        match self {
+            Self::Undisclosed(failure) => failure,
+            Self::Unknown { nearest } => {
+                let hint = match nearest.as_slice() {
+                    [] => String::new(),
+                    nearest => format!("; did you mean {}?", nearest.join(" or ")),
+                };
+                Failure::new(NOT_FOUND, format!("unknown tool: {name}{hint}"))
+                    .with_detail("nearest", nearest)
+            }
+        }
+    }
+}
+
+impl Exposure {
+    /// Makes the gate over a registry.
+    pub fn new(registry: Arc<Registry>, view: View) -> Self {
+        Self { registry, view }
+    }
+
+    /// Returns the registry.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Returns the tools that `tools/list` shows a session, in the order of listing.
+    ///
+    /// In the modern era the list is the same for every session (MCP 2026-07-28 §server/tools);
+    /// a legacy session also sees what it has disclosed.
+    pub fn listed(&self, catalogue: &Catalogue, session: &Session, era: Era) -> Vec<Arc<dyn Tool>> {
+        let shown = |tool: &&Arc<dyn Tool>| match era {
+            Era::Modern => self.view.is_active(tool.definition()),
+            Era::Legacy => self.is_callable(tool.as_ref(), session),
+        };
+        self.view.available(catalogue).filter(shown).cloned().collect()
+    }
+
+    /// Finds the tool that a session means by a name.
+    pub fn resolve(
+        &self,
+        catalogue: &Catalogue,
+        session: &Session,
+        name: &str,
+    ) -> Result<Arc<dyn Tool>, Unresolved> {
+        let available =
+            catalogue.get(name).filter(|tool| self.view.is_available(tool.definition()));
+        let Some(tool) = available else {
+            return Err(Unresolved::Unknown { nearest: self.nearest(catalogue, session, name) });
+        };
+        if self.is_callable(tool.as_ref(), session) {
+            return Ok(Arc::clone(tool));
+        }
+        let canonical = tool.definition().name.as_str();
+        let words = canonical.replace('_', " ");
+        let message = format!(
+            "{canonical} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
+        );
+        Err(Unresolved::Undisclosed(
+            Failure::new(TOOL_NOT_ALLOWED, message).with_detail("tool", canonical),
+        ))
+    }
+
+    fn is_callable(&self, tool: &dyn Tool, session: &Session) -> bool {
+        let definition = tool.definition();
+        self.view.is_active(definition) || session.is_revealed(definition.name.as_str())
+    }
+
+    fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
+        let callable =
+            self.view.available(catalogue).filter(|tool| self.is_callable(tool.as_ref(), session));
+        let mut scored: Vec<(f64, String)> = callable
+            .flat_map(|tool| {
+                let definition = tool.definition();
+                std::iter::once(definition.name.as_str().to_owned())
+                    .chain(definition.aliases.iter().cloned())
+            })
+            .map(|candidate| (likeness(name, &candidate), candidate))
+            .filter(|(score, _)| *score >= NEAR)
+            .collect();
+        scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+    }
+}
+
+/// How alike two names are; the last part of a qualified name counts as the whole.
+fn likeness(name: &str, candidate: &str) -> f64 {
+    let last = candidate.rsplit("__").next().unwrap_or(candidate);
+    let [name, candidate, last] = [name, candidate, last].map(str::to_lowercase);
+    strsim::jaro_winkler(&name, &candidate).max(strsim::jaro_winkler(&name, &last))
+}
+
+#[cfg(test)]
+mod tests;

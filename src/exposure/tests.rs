@@ -1,0 +1,92 @@
+//! Who sees what, and what a name comes to.
+
+use super::*;
+use crate::registry::{Publication, State};
+use crate::session::Sessions;
+use crate::tool::SessionId;
+use crate::tool::fixture::named;
+
+fn tool(name: &str, deferred: bool) -> Arc<dyn Tool> {
+    named(name, |definition| definition.deferred = deferred)
+}
+
+fn exposure(view: View) -> (Exposure, Arc<Catalogue>, Arc<Session>) {
+    let registry = Registry::new();
+    let tools = vec![
+        tool("read_file", false),
+        tool("hidden", false),
+        tool("mcp__time__get_current_time", false),
+        tool("deferred_tool", true),
+    ];
+    let publication = Publication { state: State::Ready, tools, ..Publication::default() };
+    registry.publisher("s").publish(publication).unwrap();
+    let catalogue = registry.snapshot();
+    (Exposure::new(registry, view), catalogue, Sessions::default().get(&SessionId::new("s")))
+}
+
+fn hiding() -> View {
+    View { deny: ["hidden".to_owned()].into(), ..View::default() }
+}
+
+#[test]
+fn what_is_hidden_can_not_be_told_from_what_does_not_exist() {
+    let (exposure, catalogue, session) = exposure(hiding());
+    let of = |name: &str| exposure.resolve(&catalogue, &session, name).err();
+    assert_eq!(of("hidden"), Some(Unresolved::Unknown { nearest: vec![] }));
+    assert_eq!(of("hiddenx"), Some(Unresolved::Unknown { nearest: vec![] }));
+    assert_eq!(of("read_file"), None);
+}
+
+#[test]
+fn an_unknown_name_brings_similar_ones() {
+    let (exposure, catalogue, session) = exposure(hiding());
+    let check = |name: &str, expected: &[&str]| {
+        let error = exposure.resolve(&catalogue, &session, name).unwrap_err();
+        let nearest = expected.iter().map(ToString::to_string).collect();
+        assert_eq!(error, Unresolved::Unknown { nearest }, "{name}");
+    };
+    check("readfile", &["read_file"]);
+    check("Read_File", &["read_file"]);
+    check("get_current_time", &["mcp__time__get_current_time"]);
+    check("zzz", &[]);
+    check("deferred_tol", &[]);
+}
+
+#[test]
+fn a_deferred_tool_is_callable_once_disclosed_and_listed_for_legacy_sessions_only() {
+    let (exposure, catalogue, session) = exposure(hiding());
+    let listed = |era| {
+        let tools = exposure.listed(&catalogue, &session, era);
+        tools.iter().map(|tool| tool.definition().name.to_string()).collect::<Vec<_>>()
+    };
+    let Unresolved::Undisclosed(failure) =
+        exposure.resolve(&catalogue, &session, "deferred_tool").unwrap_err()
+    else {
+        panic!("it exists");
+    };
+    assert_eq!(failure.code, TOOL_NOT_ALLOWED);
+    assert!(failure.message.contains("\"deferred tool\""), "{failure}");
+    let always = ["read_file", "mcp__time__get_current_time"];
+    assert_eq!(listed(Era::Legacy), always);
+    session.reveal("deferred_tool");
+    assert!(exposure.resolve(&catalogue, &session, "deferred_tool").is_ok());
+    assert_eq!(listed(Era::Legacy), ["read_file", "mcp__time__get_current_time", "deferred_tool"]);
+    assert_eq!(listed(Era::Modern), always);
+    session.reveal("hidden");
+    assert!(exposure.resolve(&catalogue, &session, "hidden").is_err());
+}
+
+#[test]
+fn t7_an_unknown_tool_is_a_failure_for_whoever_has_no_protocol() {
+    let (exposure, catalogue, session) = exposure(hiding());
+    let text = |name: &str| {
+        let error = exposure.resolve(&catalogue, &session, name).unwrap_err();
+        error.into_failure(name).to_string()
+    };
+    assert_eq!(text("nope"), "Error[NOT_FOUND]: unknown tool: nope");
+    assert_eq!(text("hidden"), "Error[NOT_FOUND]: unknown tool: hidden");
+    assert_eq!(
+        text("read_fil"),
+        "Error[NOT_FOUND]: unknown tool: read_fil; did you mean read_file?"
+    );
+}
