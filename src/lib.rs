@@ -14,6 +14,7 @@ pub mod registry;
 pub mod relay;
 pub mod session;
 pub mod shutdown;
+pub mod source;
 pub mod telemetry;
 pub mod tool;
 pub mod workspace;

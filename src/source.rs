@@ -1,0 +1,4 @@
+//! Where tools come from: each source publishes what it has to the registry.
+
+pub mod builtin;
+pub mod upstream;

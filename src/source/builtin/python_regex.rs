@@ -1,0 +1,139 @@
+//! Python's `re` for single lines: what a pattern means there is what it means here.
+//!
+//! A pattern is read by Python's own grammar and written again in the syntax of the engine, so
+//! that a construct is either the same, or refused by name; nothing is quietly something else.
+//! The engine runs in linear time where the pattern allows it. Where it has to backtrack it counts
+//! its steps and gives up; since a single step may look at the whole line, fewer are allowed on a
+//! long one.
+//!
+//! A text is one line without its end. That settles `$` and `\Z`: they are both the end of it.
+//!
+//! What is left of differences lies outside ASCII. Where case is ignored, a reference to a group
+//! compares by case folding and only texts of equal length in bytes, and within a set `\w` has
+//! U+0345. In lines longer than [`SHORT_LINE`] a word boundary is the engine's, to which marks
+//! belong to a word and numbers like `²` do not.
+
+mod set;
+mod translate;
+
+use fancy_regex::{CompileError, Error, ParseError, Regex, RegexBuilder};
+
+use self::translate::{Boundary, translate};
+
+/// The longest pattern, in bytes.
+const MAX_PATTERN: usize = 32 * 1024;
+/// The longest line that gets the most steps, in bytes.
+const SHORT_LINE: usize = 2 * 1024;
+/// How often a search of a short line may go back and try another way.
+const MAX_STEPS: usize = 200_000;
+/// The same for any longer line.
+const MAX_STEPS_LONG: usize = 20_000;
+/// How large the engine's program for a pattern may be, in instructions.
+const MAX_PROGRAM: usize = 100_000;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// With the engine's word boundaries, which are Python's where the text is ASCII.
+    plain: Regex,
+    /// The same for long lines; only if the pattern backtracks.
+    long: Option<Regex>,
+    /// With Python's word boundaries spelled out, which is slow; only if the pattern has any.
+    exact: Option<Regex>,
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PatternError {
+    /// Python would not take it either.
+    #[error("{reason} at position {at}")]
+    Invalid {
+        /// What is wrong.
+        reason: String,
+        /// Where, in characters.
+        at: usize,
+    },
+    /// Python would take it, but it cannot be had here.
+    #[error("not supported: {construct}")]
+    Unsupported {
+        /// What it is, to follow "cannot have".
+        construct: String,
+    },
+}
+
+/// A search that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the search takes too many steps")]
+pub(super) struct TooManySteps;
+
+impl Pattern {
+    /// Compiles a pattern as Python's `re.compile` would, without flags.
+    pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
+        if pattern.len() > MAX_PATTERN {
+            return Err(PatternError::unsupported(format!("more than {MAX_PATTERN} bytes")));
+        }
+        let plain = translate(pattern, Boundary::Engine)?;
+        let long = plain.backtracks.then(|| build(&plain.pattern, MAX_STEPS_LONG)).transpose()?;
+        let exact = if plain.has_boundaries {
+            let spelled = translate(pattern, Boundary::Spelled)?;
+            Some(build(&spelled.pattern, MAX_STEPS)?)
+        } else {
+            None
+        };
+        Ok(Self { plain: build(&plain.pattern, MAX_STEPS)?, long, exact })
+    }
+
+    /// Returns whether a line has a match anywhere, as `re.search` would find it.
+    pub(super) fn is_match(&self, line: &str) -> Result<bool, TooManySteps> {
+        // Running fails in no other way than by exceeding a limit.
+        let search = |regex: &Regex| regex.is_match(line).map_err(|_| TooManySteps);
+        if line.len() > SHORT_LINE {
+            return search(self.long.as_ref().unwrap_or(&self.plain));
+        }
+        let same = line.is_ascii() && !line.is_empty();
+        match self.exact.as_ref().filter(|_| !same) {
+            // If only the boundaries take so many steps, the engine's own will do.
+            Some(exact) => search(exact).or_else(|error| match &self.long {
+                Some(_) => Err(error),
+                None => search(&self.plain),
+            }),
+            None => search(&self.plain),
+        }
+    }
+
+    /// Returns whether searching may take more than linear time.
+    pub(super) fn backtracks(&self) -> bool {
+        self.long.is_some()
+    }
+}
+
+impl PatternError {
+    fn unsupported(construct: impl Into<String>) -> Self {
+        Self::Unsupported { construct: construct.into() }
+    }
+}
+
+fn build(pattern: &str, max_steps: usize) -> Result<Regex, PatternError> {
+    RegexBuilder::new(pattern)
+        .backtrack_limit(max_steps)
+        .max_prog_size(MAX_PROGRAM)
+        .build()
+        .map_err(|error| PatternError::unsupported(obstacle(error)))
+}
+
+/// Names what the engine could not do; the pattern is known to be one of Python's.
+fn obstacle(error: Error) -> String {
+    match error {
+        Error::ParseError(_, ParseError::RecursionExceeded) => "groups nested so deeply".to_owned(),
+        Error::CompileError(error) => match *error {
+            CompileError::InnerError(_) | CompileError::PatternTooComplex => {
+                "repetitions that large".to_owned()
+            }
+            error => format!("this combination ({error})"),
+        },
+        error => format!("this combination ({error})"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! External MCP servers whose tools are published as ours.
+//!
+//! The steps before a connection are pure: a file becomes [servers](self::config), their expressions are
+//! [resolved](self::env), what they list becomes a [catalog], and every tool gets its [name]. Servers
+//! are prepared side by side; each time one is ready or has failed, a complete new snapshot is
+//! published, in which every server has its place in the order of names.
+
+pub mod catalog;
+pub mod client;
+pub mod config;
+pub mod convert;
+pub mod diagnostic;
+pub mod env;
+pub mod name;
+pub mod secret;
+mod server;
+mod tool;
+mod wire;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::catalog::Entry;
+use self::client::Protocol;
+use self::server::{Prepared, Shared, Upstream};
+use self::tool::UpstreamTool;
+use crate::process::{Grace, Processes};
+use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
+use crate::shutdown::Shutdown;
+use crate::tool::Tool;
+
+/// What a run has of upstream servers.
+#[derive(Debug)]
+pub struct Config {
+    /// The servers, as their files describe them.
+    pub loaded: config::Loaded,
+    /// What the operator says of single servers.
+    pub operator: BTreeMap<String, Operator>,
+    /// The environment that expressions refer to, ours and `IRIS_MCP_EXE`.
+    pub environment: BTreeMap<String, String>,
+    /// Where a server without `cwd` starts.
+    pub workspace: PathBuf,
+    /// The longest message in bytes that is read.
+    pub max_message_bytes: usize,
+}
+
+/// What the operator says of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator {
+    /// Which protocol era to speak.
+    pub protocol: Protocol,
+    /// How many calls may be under way at once.
+    pub max_concurrency: usize,
+    /// Variables of our environment that it also gets.
+    pub inherit_env: Vec<String>,
+    /// Whether a result that breaks its own output schema is an error.
+    pub strict_output: bool,
+}
+
+/// The upstream servers of a run; clones share them.
+#[derive(Clone, Debug)]
+pub struct Upstreams {
+    board: Arc<Board>,
+}
+
+/// What every server has come to, and where that is published.
+#[derive(Debug)]
+struct Board {
+    registry: Arc<Registry>,
+    servers: Vec<Arc<Upstream>>,
+    publishers: Vec<Publisher>,
+    /// By server; also held while publishing, so that snapshots follow each other in order.
+    places: Mutex<Vec<Place>>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    entries: Vec<Entry>,
+    instructions: Option<String>,
+    diagnostics: Vec<diagnostic::Diagnostic>,
+    /// The names its tools were last published under, and the tools.
+    names: Vec<String>,
+    tools: Vec<Arc<dyn Tool>>,
+    state: State,
+    published: bool,
+}
+
+impl Default for Operator {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Auto,
+            max_concurrency: 8,
+            inherit_env: Vec::new(),
+            strict_output: false,
+        }
+    }
+}
+
+// === impl Upstreams ===
+
+impl Upstreams {
+    /// Starts to prepare every server; each is published when it is ready or has failed.
+    pub fn start(
+        config: Config,
+        registry: &Arc<Registry>,
+        processes: Processes,
+        shutdown: &Shutdown,
+    ) -> Self {
+        let Config { loaded, mut operator, environment, workspace, max_message_bytes } = config;
+        report_unused(&loaded, &operator);
+        let ended = shutdown.child();
+        let shared =
+            Arc::new(Shared { processes, environment, workspace, max_message_bytes, ended });
+        let servers: Vec<Arc<Upstream>> = loaded
+            .servers
+            .into_iter()
+            .map(|server| {
+                let operator = operator.remove(&server.name).unwrap_or_default();
+                Upstream::new(server, operator, Arc::clone(&shared))
+            })
+            .collect();
+        let publishers = servers.iter().map(|server| registry.publisher(server.name())).collect();
+        let places = Mutex::new(servers.iter().map(|_| Place::default()).collect());
+        let board = Arc::new(Board { registry: Arc::clone(registry), servers, publishers, places });
+        for diagnostic in loaded.diagnostics {
+            tracing::error!("{diagnostic}");
+            // A server that could not even be read is shown with the others, as failed.
+            let publisher = registry.publisher(diagnostic.server.clone());
+            let state = State::Failed(diagnostic.to_string());
+            let publication =
+                Publication { state, diagnostics: vec![diagnostic], ..Publication::default() };
+            if let Err(error) = publisher.publish(publication) {
+                tracing::error!(%error, "a failed server could not be shown");
+            }
+        }
+        for (index, server) in board.servers.iter().enumerate() {
+            let (board, server, ended) = (Arc::clone(&board), Arc::clone(server), shutdown.child());
+            drop(shutdown.spawn("prepare", async move {
+                tokio::select! {
+                    prepared = server.prepare() => board.settle(index, prepared),
+                    () = ended.cancelled() => {}
+                }
+            }));
+        }
+        Self { board }
+    }
+
+    /// Returns the first required server that failed, and why.
+    pub fn required_failure(&self, catalogue: &Catalogue) -> Option<(String, String)> {
+        let required: HashSet<&str> = self
+            .board
+            .servers
+            .iter()
+            .filter(|server| server.is_required())
+            .map(|server| server.name())
+            .collect();
+        catalogue.sources().iter().find_map(|source| match &source.state {
+            State::Failed(reason) if required.contains(source.source.as_str()) => {
+                Some((source.source.clone(), reason.clone()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Ends every server's process, all at once.
+    pub async fn stop(&self, grace: Grace) {
+        futures_util::future::join_all(self.board.servers.iter().map(|server| server.stop(grace)))
+            .await;
+    }
+}
+
+fn report_unused(loaded: &config::Loaded, operator: &BTreeMap<String, Operator>) {
+    let known: HashSet<&str> = loaded
+        .servers
+        .iter()
+        .map(|server| server.name.as_str())
+        .chain(loaded.disabled.iter().map(String::as_str))
+        .chain(loaded.diagnostics.iter().map(|diagnostic| diagnostic.server.as_str()))
+        .collect();
+    for name in operator.keys().filter(|name| !known.contains(name.as_str())) {
+        tracing::warn!(upstream = name, "[upstream.{name}] is about a server that no MCP file has");
+    }
+}
+
+// === impl Board ===
+
+impl Board {
+    /// Notes what a server has come to and publishes a new snapshot.
+    fn settle(&self, index: usize, prepared: Result<Prepared, String>) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut places[index];
+        place.published = false;
+        match prepared {
+            Ok(Prepared { catalog, instructions }) => {
+                *place = Place {
+                    entries: catalog.tools,
+                    diagnostics: catalog.diagnostics,
+                    instructions,
+                    state: State::Ready,
+                    ..Place::default()
+                };
+            }
+            Err(reason) => {
+                tracing::error!(
+                    upstream = self.servers[index].name(),
+                    reason,
+                    "an upstream server failed"
+                );
+                *place = Place { state: State::Failed(reason), ..Place::default() };
+            }
+        }
+        self.publish(&mut places);
+    }
+
+    /// Names all tools anew, in the order of servers, and publishes what changed by it.
+    fn publish(&self, places: &mut [Place]) {
+        let taken = self.registry.taken_beside(&self.publishers);
+        let tools = self.servers.iter().zip(places.iter()).flat_map(|(server, place)| {
+            place.entries.iter().map(|entry| (server.name(), entry.wire_name.as_str()))
+        });
+        let name::Assigned { names, diagnostics } = name::assign(tools, &taken);
+        let mut names = names.into_iter();
+        let mut batch = Vec::new();
+        for (index, place) in places.iter_mut().enumerate() {
+            let server = &self.servers[index];
+            let own: Vec<String> = names.by_ref().take(place.entries.len()).collect();
+            if place.published && own == place.names || place.state == State::Starting {
+                continue;
+            }
+            if own != place.names {
+                place.tools = made(server, &place.entries, &own);
+                place.names = own;
+            }
+            place.published = true;
+            let renamed =
+                diagnostics.iter().filter(|diagnostic| diagnostic.server == server.name());
+            let publication = Publication {
+                state: place.state.clone(),
+                tools: place.tools.clone(),
+                relay: None,
+                instructions: place.instructions.clone(),
+                diagnostics: place.diagnostics.iter().chain(renamed).cloned().collect(),
+            };
+            for diagnostic in &publication.diagnostics {
+                tracing::warn!("{diagnostic}");
+            }
+            batch.push((&self.publishers[index], publication));
+        }
+        if let Err(error) = self.registry.publish(batch) {
+            tracing::error!(%error, "the tools of an upstream server could not be published");
+        }
+    }
+}
+
+fn made(server: &Arc<Upstream>, entries: &[Entry], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::with_capacity(entries.len());
+    for (entry, name) in entries.iter().zip(names) {
+        match UpstreamTool::new(name, entry.clone(), Arc::clone(server)) {
+            Ok(tool) => tools.push(Arc::new(tool)),
+            Err(error) => tracing::error!(tool.name = name, %error, "a tool could not be made"),
+        }
+    }
+    tools
+}

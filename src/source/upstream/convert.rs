@@ -1,0 +1,162 @@
+//! An upstream's result as blocks for hooks, wrappers and models; the wire keeps the original.
+
+use serde::Serialize as _;
+use serde_json::ser::{Formatter, Serializer};
+use serde_json::{Map, Value};
+
+use crate::tool::{Block, ErrorCode, Failure, ToolResult};
+
+/// The upstream's tool says that it failed.
+pub const MCP_TOOL_ERROR: ErrorCode = ErrorCode::new("MCP_TOOL_ERROR");
+
+/// Projects a result of `tools/call`, block by block; the result itself rides along.
+pub(super) fn project(native: Map<String, Value>) -> ToolResult {
+    let mut content: Vec<Block> = match native.get("content") {
+        Some(Value::Array(blocks)) => blocks.iter().map(block).collect(),
+        _ => Vec::new(),
+    };
+    if let Some(structured) = native.get("structuredContent") {
+        content.push(Block::Text(spaced(structured)));
+    }
+    let failed = native.get("isError") == Some(&Value::Bool(true));
+    let mut result = ToolResult { content, ..ToolResult::default() };
+    if failed {
+        let text = result.model_content();
+        let message =
+            if text.is_empty() { "the tool failed without saying why".to_owned() } else { text };
+        result.error = Some(Failure::new(MCP_TOOL_ERROR, message));
+    }
+    result.native = Some(native.into());
+    result
+}
+
+fn block(block: &Value) -> Block {
+    let text = |key: &str| block.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("text") => Block::Text(text("text").unwrap_or_default().to_owned()),
+        Some("image") => match (text("data"), text("mimeType")) {
+            (Some(data), Some(mime_type)) => {
+                Block::Image { mime_type: mime_type.to_owned(), data: data.into() }
+            }
+            _ => Block::Text("image: without data or media type".to_owned()),
+        },
+        Some("resource_link") => {
+            let (name, uri) = (text("name").unwrap_or_default(), text("uri").unwrap_or_default());
+            Block::Text(format!(
+                "Resource: {name} {uri} ({})",
+                text("mimeType").unwrap_or("unknown")
+            ))
+        }
+        Some("resource") => {
+            let resource = block.get("resource");
+            let text = |key: &str| resource?.get(key)?.as_str();
+            let uri = text("uri").unwrap_or_default();
+            let mime_type = text("mimeType").unwrap_or("unknown");
+            Block::Text(format!(
+                "Resource: {uri} ({mime_type})\n{}",
+                text("text").unwrap_or("binary")
+            ))
+        }
+        other => {
+            let kind = other.unwrap_or("unknown");
+            Block::Text(format!("{kind}: {}", text("mimeType").unwrap_or("unknown")))
+        }
+    }
+}
+
+/// Writes JSON with a space after each comma and colon, and nothing else between.
+fn spaced(value: &Value) -> String {
+    struct Spaced;
+
+    impl Formatter for Spaced {
+        fn begin_array_value<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_key<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_value<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+        ) -> std::io::Result<()> {
+            writer.write_all(b": ")
+        }
+    }
+
+    let mut bytes = Vec::new();
+    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced)) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(native: Value, expected: &str) {
+        let result = project(native.as_object().unwrap().clone());
+        assert_eq!(result.model_content(), expected);
+        assert_eq!(result.native.as_deref(), native.as_object());
+    }
+
+    #[test]
+    fn ex_9_4_structured_content_follows_the_text() {
+        check(
+            json!({"content": [{"type": "text", "text": "ok"}], "structuredContent": {"answer": 42}}),
+            "ok\n{\"answer\": 42}",
+        );
+        check(json!({"content": [], "structuredContent": null}), "null");
+        check(
+            json!({"content": [], "structuredContent": {"a": [1, "é"], "b": {}}}),
+            "{\"a\": [1, \"é\"], \"b\": {}}",
+        );
+    }
+
+    #[test]
+    fn every_kind_of_block_has_a_projection() {
+        check(
+            json!({"content": [
+                {"type": "resource_link", "name": "n", "uri": "u:1"},
+                {"type": "resource", "resource": {"uri": "u:2", "mimeType": "text/plain", "text": "body"}},
+                {"type": "resource", "resource": {"uri": "u:3", "blob": "AA=="}},
+                {"type": "audio", "mimeType": "audio/wav", "data": "AA=="},
+                {"type": "hologram"}, {}, 5,
+            ]}),
+            "Resource: n u:1 (unknown)\nResource: u:2 (text/plain)\nbody\nResource: u:3 (unknown)\nbinary\naudio: audio/wav\nhologram: unknown\nunknown: unknown\nunknown: unknown",
+        );
+        let image =
+            json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
+        let result = project(image.as_object().unwrap().clone());
+        assert_eq!(
+            result.content,
+            [Block::Image { mime_type: "image/png".into(), data: "AA==".into() }]
+        );
+        check(json!({}), "");
+    }
+
+    #[test]
+    fn an_error_has_the_upstreams_words() {
+        check(
+            json!({"content": [{"type": "text", "text": "no"}], "isError": true}),
+            "Error[MCP_TOOL_ERROR]: no",
+        );
+        check(
+            json!({"content": [], "isError": true}),
+            "Error[MCP_TOOL_ERROR]: the tool failed without saying why",
+        );
+    }
+}

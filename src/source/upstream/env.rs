@@ -1,0 +1,306 @@
+//! What the expressions in a server's description stand for.
+//!
+//! Resolving happens once, when a server is prepared, against one snapshot of the environment
+//! that the caller hands in; nothing here reads the process environment or a file. Errors name
+//! the server, the field and the variable, never a value.
+
+pub mod dotenv;
+mod expression;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use crate::document::path;
+use crate::source::upstream::config::{Http, Server, Stdio, Transport};
+use crate::source::upstream::diagnostic::{Diagnostic, MCP_CONFIG_INVALID, Severity, Stage};
+use crate::source::upstream::secret::Secret;
+
+pub use self::expression::{ExpressionError, expand};
+
+/// The world that a server is resolved in.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// The environment that expressions refer to.
+    pub variables: &'a BTreeMap<String, String>,
+    /// Where a server without `cwd` starts.
+    pub workspace: &'a Path,
+    /// Reads a dotenv file.
+    pub read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+/// A server's transport with nothing left to resolve.
+#[derive(Clone, PartialEq)]
+pub enum Resolved {
+    /// A child process.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// The folder it starts in.
+        cwd: PathBuf,
+        /// The variables it is given beside those that every child gets.
+        env: BTreeMap<String, Secret>,
+        /// Lines of the dotenv file that mean nothing, by number.
+        skipped_lines: Vec<usize>,
+    },
+    /// Streamable HTTP.
+    Http(Endpoint),
+    /// HTTP with server-sent events.
+    Sse(Endpoint),
+}
+
+/// A URL and the headers that every request to it has.
+#[derive(Clone, PartialEq)]
+pub struct Endpoint {
+    /// The URL; `http` or `https`.
+    pub url: Url,
+    /// The headers; names in lower case, each once.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// Why a server cannot be resolved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("server `{server}`: {field}: {problem}")]
+pub struct ResolveError {
+    /// The server.
+    pub server: String,
+    /// The field, by its path under the server.
+    pub field: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// An expression has no value.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// A variable that the field names is not set.
+    #[error("the environment variable `{0}` is not set")]
+    NotSet(String),
+    /// The dotenv file cannot be read.
+    #[error("the dotenv file cannot be read: {0}")]
+    Dotenv(String),
+    /// The same header has two values.
+    #[error("the header is given twice, with different values")]
+    HeaderConflict,
+    /// The name or the value cannot stand in a request.
+    #[error("this cannot be a header")]
+    Header,
+    /// The value cannot be handed to a process.
+    #[error("this cannot be handed to a process: it is empty or has a NUL")]
+    Process,
+    /// The URL is none, or not one of HTTP.
+    #[error("this is no http or https URL")]
+    Url,
+}
+
+/// Resolves a server.
+pub fn resolve(server: &Server, host: Host<'_>) -> Result<Resolved, ResolveError> {
+    let resolver = Resolver { server: &server.name, directory: &server.directory, host };
+    match &server.transport {
+        Transport::Stdio(stdio) => resolver.stdio(stdio),
+        Transport::Http(http) => resolver.endpoint(http).map(Resolved::Http),
+        Transport::Sse(http) => resolver.endpoint(http).map(Resolved::Sse),
+    }
+}
+
+struct Resolver<'a> {
+    server: &'a str,
+    directory: &'a Path,
+    host: Host<'a>,
+}
+
+impl Resolver<'_> {
+    fn stdio(&self, stdio: &Stdio) -> Result<Resolved, ResolveError> {
+        let command = self.expand("command", &stdio.command)?;
+        if command.is_empty() {
+            return Err(self.error("command", Problem::Process));
+        }
+        let args = stdio.args.iter().enumerate();
+        let args = args.map(|(number, text)| self.expand(&path::index("args", number), text));
+        let args = args.collect::<Result<Vec<_>, _>>()?;
+        let cwd = match &stdio.cwd {
+            Some(cwd) => self.directory.join(self.expand("cwd", cwd)?),
+            None => self.host.workspace.to_owned(),
+        };
+        let mut env = BTreeMap::new();
+        for (number, name) in stdio.env_vars.iter().enumerate() {
+            let value = self.variable(&path::index("env_vars", number), name)?;
+            env.insert(name.clone(), Secret::new(value));
+        }
+        let skipped_lines = match &stdio.env_file {
+            Some(file) => self.dotenv(file, &mut env)?,
+            None => Vec::new(),
+        };
+        for (name, value) in &stdio.env {
+            let field = path::key("env", name);
+            let value = self.expand(&field, value.expose())?;
+            self.insert_env(&field, name, value, &mut env)?;
+        }
+        self.refuse_nul("command", &command)?;
+        for (number, text) in args.iter().enumerate() {
+            self.refuse_nul(&path::index("args", number), text)?;
+        }
+        Ok(Resolved::Stdio { command, args, cwd, env, skipped_lines })
+    }
+
+    /// Adds the variables of a dotenv file, and returns the lines that mean nothing.
+    fn dotenv(
+        &self,
+        file: &str,
+        env: &mut BTreeMap<String, Secret>,
+    ) -> Result<Vec<usize>, ResolveError> {
+        let unreadable = |why: String| self.error("envFile", Problem::Dotenv(why));
+        let file = self.directory.join(self.expand("envFile", file)?);
+        let bytes = (self.host.read)(&file).map_err(|error| unreadable(error.to_string()))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+        let dotenv::Dotenv { entries, skipped_lines } = dotenv::parse(&text);
+        for (name, value) in entries {
+            // A name alone says nothing of a value.
+            let Some(value) = value else { continue };
+            let field = path::key("envFile", &name);
+            let value = self.expand(&field, value.expose())?;
+            self.insert_env(&field, &name, value, env)?;
+        }
+        Ok(skipped_lines)
+    }
+
+    fn insert_env(
+        &self,
+        field: &str,
+        name: &str,
+        value: String,
+        env: &mut BTreeMap<String, Secret>,
+    ) -> Result<(), ResolveError> {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(self.error(field, Problem::Process));
+        }
+        self.refuse_nul(field, &value)?;
+        env.insert(name.to_owned(), Secret::new(value));
+        Ok(())
+    }
+
+    fn refuse_nul(&self, field: &str, value: &str) -> Result<(), ResolveError> {
+        if value.contains('\0') { Err(self.error(field, Problem::Process)) } else { Ok(()) }
+    }
+
+    fn endpoint(&self, http: &Http) -> Result<Endpoint, ResolveError> {
+        let url = Url::parse(self.expand("url", &http.url)?.trim());
+        let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| self.error("url", Problem::Url))?;
+        let mut headers = Vec::new();
+        for (name, value) in &http.headers {
+            let value = self.expand(&path::key("headers", name), value.expose())?;
+            self.add_header(name, value, &mut headers)?;
+        }
+        for (name, variable) in &http.env_http_headers {
+            let value = self.variable(&path::key("env_http_headers", name), variable)?;
+            self.add_header(name, value, &mut headers)?;
+        }
+        if let Some(variable) = &http.bearer_token_env_var {
+            let token = self.variable("bearer_token_env_var", variable)?;
+            self.add_header("authorization", format!("Bearer {token}"), &mut headers)?;
+        }
+        Ok(Endpoint { url, headers })
+    }
+
+    /// Adds a header, unless it is there with the same value.
+    fn add_header(
+        &self,
+        name: &str,
+        value: String,
+        headers: &mut Vec<(String, Secret)>,
+    ) -> Result<(), ResolveError> {
+        let name = name.to_lowercase();
+        let error = |problem| Err(self.error(&name, problem));
+        // RFC 9110 §5.1 and §5.5: a name is a token, a value has no control characters but tab.
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(token) {
+            return error(Problem::Header);
+        }
+        if value.chars().any(|c| c.is_control() && c != '\t') {
+            return error(Problem::Header);
+        }
+        match headers.iter().find(|(other, _)| *other == name) {
+            Some((_, other)) if other.expose() == value => Ok(()),
+            Some(_) => error(Problem::HeaderConflict),
+            None => {
+                headers.push((name, Secret::new(value)));
+                Ok(())
+            }
+        }
+    }
+
+    fn variable(&self, field: &str, name: &str) -> Result<String, ResolveError> {
+        let value = self.host.variables.get(name);
+        value.cloned().ok_or_else(|| self.error(field, Problem::NotSet(name.to_owned())))
+    }
+
+    fn expand(&self, field: &str, text: &str) -> Result<String, ResolveError> {
+        expand(text, self.host.variables).map_err(|error| self.error(field, error.into()))
+    }
+
+    fn error(&self, field: &str, problem: Problem) -> ResolveError {
+        ResolveError { server: self.server.to_owned(), field: field.to_owned(), problem }
+    }
+}
+
+impl ResolveError {
+    /// Returns the error as a diagnostic, for a server that may fail.
+    pub fn diagnostic(&self) -> Diagnostic {
+        Diagnostic {
+            server: self.server.clone(),
+            stage: Stage::Config,
+            code: MCP_CONFIG_INVALID,
+            severity: Severity::Error,
+            wire_name: None,
+            field: Some(self.field.clone()),
+            message: format!("{}: {}", self.field, self.problem),
+            place: None,
+        }
+    }
+}
+
+impl fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Arguments may hold keys as well as values may.
+            Self::Stdio { command: _, args, cwd, env, skipped_lines } => f
+                .debug_struct("Stdio")
+                .field("args", &args.len())
+                .field("cwd", cwd)
+                .field("env", env)
+                .field("skipped_lines", skipped_lines)
+                .finish_non_exhaustive(),
+            Self::Http(endpoint) => f.debug_tuple("Http").field(endpoint).finish(),
+            Self::Sse(endpoint) => f.debug_tuple("Sse").field(endpoint).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The rest of a URL may hold a key.
+        f.debug_struct("Endpoint")
+            .field("origin", &self.url.origin().ascii_serialization())
+            .field("headers", &self.headers)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

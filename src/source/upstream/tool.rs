@@ -1,0 +1,103 @@
+//! A tool of an upstream server, as one of ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::catalog::Entry;
+use super::client::CallError;
+use super::convert::project;
+use super::server::Upstream;
+use crate::tool::result::VALIDATION_ERROR;
+use crate::tool::{
+    Arguments, CallContext, CallTraits, Capability, DefinitionError, ErrorCode, Failure, Interrupt,
+    TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
+};
+
+/// The result breaks the schema that its own tool promises.
+pub(super) const MCP_RESULT_INVALID: ErrorCode = ErrorCode::new("MCP_RESULT_INVALID");
+
+/// One tool of one server, under the name it got here.
+#[derive(Debug)]
+pub(super) struct UpstreamTool {
+    definition: ToolDefinition,
+    entry: Entry,
+    upstream: Arc<Upstream>,
+    /// Whether it was said already that results break the promised schema.
+    warned: AtomicBool,
+}
+
+impl UpstreamTool {
+    pub(super) fn new(
+        name: &str,
+        entry: Entry,
+        upstream: Arc<Upstream>,
+    ) -> Result<Self, DefinitionError> {
+        let name = ToolName::parse(name)?;
+        let mut definition =
+            ToolDefinition::new(name, entry.description.clone(), entry.input_schema.clone())?;
+        definition.title.clone_from(&entry.title);
+        definition.capabilities = [Capability::Mcp].into();
+        "mcp".clone_into(&mut definition.group);
+        definition.native = Some(Arc::clone(&entry.raw));
+        Ok(Self { definition, entry, upstream, warned: AtomicBool::new(false) })
+    }
+
+    /// Holds a result against the schema that the tool promises.
+    ///
+    /// Clients are not kept from a result that is good enough for them, unless the operator wants
+    /// it so.
+    fn check_output(&self, native: &Map<String, Value>) -> Option<Failure> {
+        let failed = native.get("isError") == Some(&Value::Bool(true));
+        let schema = self.entry.output_schema.as_ref().filter(|_| !failed)?;
+        let structured = native.get("structuredContent").unwrap_or(&Value::Null);
+        let problem = schema.check(structured).err()?;
+        if self.upstream.is_strict() {
+            let message = format!("the result breaks the tool's own output schema: {problem}");
+            return Some(Failure::new(MCP_RESULT_INVALID, message));
+        }
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                tool.name = self.definition.name.as_str(),
+                problem,
+                "results break the tool's own output schema; they are passed on as they are"
+            );
+        }
+        None
+    }
+}
+
+#[async_trait]
+impl Tool for UpstreamTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
+        let arguments = self.definition.input_schema.check(raw).map_err(|problem| {
+            let message = format!("invalid arguments for {}: {problem}", self.definition.name);
+            Failure::new(VALIDATION_ERROR, message)
+        })?;
+        let read_only = self.upstream.is_trusted() && self.entry.read_only_hint;
+        let traits = CallTraits {
+            read_only,
+            destructive: !read_only,
+            parallel: false,
+            timeout_owner: TimeoutOwner::Tool,
+        };
+        Ok(Valid::new(arguments, traits))
+    }
+
+    async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
+        match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
+            Ok(native) => match self.check_output(&native) {
+                Some(failure) => Ok(failure.into()),
+                None => Ok(project(native)),
+            },
+            Err(CallError::Failed(failure)) => Ok(failure.into()),
+            Err(CallError::Interrupted(interrupt)) => Err(interrupt),
+        }
+    }
+}
