@@ -12,6 +12,7 @@ pub mod permission;
 pub mod process;
 pub mod registry;
 pub mod relay;
+pub mod server;
 pub mod session;
 pub mod shutdown;
 pub mod source;

@@ -1,0 +1,472 @@
+//! The MCP server: every request of a client, in both protocol eras, to the gate and back.
+//!
+//! Each era is terminated here. A handler is a function of the current catalogue, the caller's
+//! session and the request; what differs between eras and transports is decided in
+//! [`caller`] (who is asking), [`project`] (what the answer looks like) and [`port`] (how a
+//! running call reaches back), so that nothing behind them has to know.
+
+pub mod approve;
+mod ask;
+pub mod caller;
+pub mod envelope;
+pub mod http;
+pub mod list;
+pub mod port;
+pub mod project;
+pub mod stdio;
+mod ticket;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, SubscriptionFilter, Tool as WireTool,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use self::approve::Approve;
+use self::caller::{Caller, Connection};
+use self::port::Port;
+use self::ticket::{Binding, Tickets};
+use crate::executor::{Executor, Prepared, Requested};
+use crate::exposure::{Exposure, Unresolved};
+use crate::permission::Request;
+use crate::registry::Catalogue;
+use crate::session::Sessions;
+use crate::shutdown::Shutdown;
+use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt, ToolResult};
+
+pub use self::approve::Mode as ApprovalMode;
+
+/// Methods of both eras that are served.
+const SERVED: [&str; 5] =
+    ["resources/list", "resources/read", "resources/templates/list", "tools/call", "tools/list"];
+/// Methods that only the older era has.
+const SERVED_LEGACY: [&str; 2] = ["initialize", "ping"];
+/// Methods that only the modern era has.
+const SERVED_MODERN: [&str; 2] = ["server/discover", "subscriptions/listen"];
+
+/// How many clients are remembered for the log.
+const KNOWN_CLIENTS: usize = 1_000;
+
+/// What the operator decides about serving.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who answers when a call needs a person.
+    pub approval: ApprovalMode,
+    /// How long a person may take to answer.
+    pub approval_timeout: std::time::Duration,
+    /// How many calls may run at once, over all clients.
+    pub concurrent_calls: usize,
+    /// The longest message in bytes that is read or written.
+    pub max_message_bytes: usize,
+    /// How long a call may take; none means no limit.
+    pub tool_timeout: Option<std::time::Duration>,
+    /// The agent on whose behalf calls are made; empty without an agent file.
+    pub agent_id: String,
+    /// The workspace of every call; absolute and resolved.
+    pub workspace: Arc<std::path::PathBuf>,
+}
+
+/// The parts of the program that a gateway answers from.
+#[derive(Debug)]
+pub struct Parts {
+    /// What each session sees and may call.
+    pub exposure: Exposure,
+    /// What runs a call.
+    pub executor: Executor,
+    /// What is kept for each client.
+    pub sessions: Arc<Sessions>,
+    /// What ends everything.
+    pub shutdown: Shutdown,
+}
+
+/// The server for one connection; clones of one program share everything but the connection.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    /// Whether the first message of this connection was logged.
+    greeted: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: Config,
+    parts: Parts,
+    /// Bounds the calls that run at once.
+    calls: Semaphore,
+    /// The modern clients over HTTP that were logged: session, name and version.
+    known: Mutex<HashSet<(String, String, String)>>,
+    /// The calls that wait for a person's answer, in the modern era.
+    tickets: Tickets,
+    /// What `initialize` and `server/discover` say, made once a catalogue.
+    about: ArcSwap<(u64, ServerConfig)>,
+}
+
+/// What a pipeline comes to.
+#[derive(Debug)]
+enum Ended {
+    /// The answer to the call.
+    Result(Box<ToolResult>),
+    /// A question, which the client answers by making the call again.
+    Ask(Box<Request>),
+}
+
+/// The key of the one question that is asked about a call.
+const APPROVAL: &str = "approval";
+
+impl Gateway {
+    /// Makes the gateway of a program; each connection gets it by [`Gateway::on`].
+    pub fn new(config: Config, parts: Parts) -> Self {
+        let calls = Semaphore::new(config.concurrent_calls);
+        let about = list::about(&Catalogue::default());
+        let tickets = Tickets::new(config.approval_timeout);
+        let about = ArcSwap::from_pointee((0, about));
+        let shared = Shared { config, parts, calls, known: Mutex::default(), tickets, about };
+        let connection = Arc::new(Connection::stdio());
+        Self { shared: Arc::new(shared), connection, greeted: Arc::default() }
+    }
+
+    /// Returns the gateway as it serves another connection.
+    #[must_use]
+    pub fn on(&self, connection: Connection) -> Self {
+        let shared = Arc::clone(&self.shared);
+        Self { shared, connection: Arc::new(connection), greeted: Arc::default() }
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Returns what the gateway answers from.
+    pub fn parts(&self) -> &Parts {
+        &self.shared.parts
+    }
+
+    /// Says who is asking, and logs the first message of a connection.
+    fn caller(&self, method: &str, context: &RequestContext<RoleServer>) -> Caller {
+        let caller = caller::identify(context, &self.connection);
+        if self.is_first(&caller) {
+            let version = context.protocol_version().map(|version| version.to_string());
+            tracing::info!(
+                transport = self.connection.transport(),
+                method,
+                client.name = caller.client.name,
+                client.version = caller.client_version,
+                protocol = version,
+                principal = caller.principal.as_str(),
+                "a client connected"
+            );
+        }
+        caller
+    }
+
+    /// Says whether a client was not heard of yet.
+    fn is_first(&self, caller: &Caller) -> bool {
+        if self.greeted.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        if self.connection.transport() == "stdio" || caller.client.era == Era::Legacy {
+            return true;
+        }
+        // Each request is a connection of its own here; a client is known by what it calls itself.
+        let session = caller.session.as_str().to_owned();
+        let client = (session, caller.client.name.clone(), caller.client_version.clone());
+        let mut known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_CLIENTS {
+            known.clear();
+        }
+        known.insert(client)
+    }
+
+    /// Waits until every source is ready or has failed.
+    async fn settled(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Catalogue>, ErrorData> {
+        let registry = self.shared.parts.exposure.registry();
+        let catalogue = registry.snapshot();
+        if catalogue.is_settled() {
+            return Ok(catalogue);
+        }
+        tokio::select! {
+            catalogue = registry.settled() => Ok(catalogue),
+            () = context.ct.cancelled() => Err(project::cancelled()),
+        }
+    }
+
+    async fn tools(
+        &self,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("tools/list", context);
+        let catalogue = self.settled(context).await?;
+        let session = self.shared.parts.sessions.get(&caller.session);
+        let tools = self.shared.parts.exposure.listed(&catalogue, &session, caller.client.era);
+        list::tools(&tools, catalogue.version(), cursor, caller.client.era)
+    }
+
+    async fn call(
+        &self,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("tools/call", context);
+        let era = caller.client.era;
+        let catalogue = self.settled(context).await?;
+        let session = self.shared.parts.sessions.get(&caller.session);
+        let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
+            Ok(tool) => tool,
+            Err(Unresolved::Undisclosed(failure)) => {
+                let call_id = CallId::new(caller::random_id());
+                return project::reply(Ok(failure.into()), &call_id, era);
+            }
+            Err(unknown @ Unresolved::Unknown { .. }) => {
+                return Err(project::unknown_tool(&params.name, unknown));
+            }
+        };
+        let arguments = params.arguments.unwrap_or_default();
+        let name = tool.definition().name.to_string();
+        let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
+        let retried = match params.request_state.as_deref().filter(|_| era == Era::Modern) {
+            Some(state) => Some(
+                self.shared.tickets.redeem(state, binding).map_err(|_| project::void_state())?,
+            ),
+            None => None,
+        };
+        let offers_session = era == Era::Legacy || self.connection.is_one_client();
+        let given = params.input_responses.as_ref().and_then(|responses| responses.get(APPROVAL));
+        let answer = retried.as_ref().and(given).map(|result| ask::answer(result, offers_session));
+        let slot = tokio::select! {
+            slot = self.shared.calls.acquire() => slot,
+            () = context.ct.cancelled() => return Err(project::cancelled()),
+        };
+        let (port, requests) = Port::new(&caller.client);
+        let port: Arc<dyn ClientPort> = Arc::new(port);
+        let cx =
+            caller.clone().into_context(&self.shared.config, context, Arc::clone(&port), retried);
+        let call_id = cx.call_id.clone();
+        let approve = Approve {
+            mode: self.shared.config.approval,
+            session,
+            client: cx.client.clone(),
+            port,
+            answer,
+            offers_session,
+            patience: self.shared.config.approval_timeout,
+        };
+        let asked =
+            Requested { tool, name: params.name.into_owned(), arguments: arguments.clone() };
+        let pipeline = self.pipeline(asked, cx, approve);
+        let outcome = port::serve(requests, pipeline, context).await;
+        drop(slot);
+        match outcome {
+            Ok(Ended::Ask(request)) => {
+                let state = self.shared.tickets.issue(&call_id, binding);
+                Ok(project::input_required(APPROVAL, ask::form(&request, offers_session), state))
+            }
+            Ok(Ended::Result(result)) => project::reply(Ok(*result), &call_id, era),
+            Err(interrupt) => project::reply(Err(interrupt), &call_id, era),
+        }
+    }
+
+    /// Runs a call on a task of its own, so that it outlives whoever waits for it.
+    fn pipeline(
+        &self,
+        asked: Requested,
+        cx: CallContext,
+        approve: Approve,
+    ) -> tokio::task::JoinHandle<Result<Ended, Interrupt>> {
+        let shared = Arc::clone(&self.shared);
+        let call = async move {
+            let executor = &shared.parts.executor;
+            match executor.prepare(asked, &cx, &approve).await? {
+                Prepared::Ready(permitted) => executor
+                    .execute(permitted, &cx)
+                    .await
+                    .map(|result| Ended::Result(Box::new(result))),
+                Prepared::Refused(result) => Ok(Ended::Result(Box::new(result))),
+                Prepared::Ask(ask) => Ok(Ended::Ask(Box::new(ask.request().clone()))),
+            }
+        };
+        // A task is moved several times before and after it runs; in a box it is small.
+        self.shared.parts.shutdown.tasks().spawn(Box::pin(call))
+    }
+
+    /// Tells a legacy client of every change of the list, until it is gone.
+    fn announce_changes(&self, context: NotificationContext<RoleServer>) {
+        let mut changed = self.shared.parts.exposure.registry().changed();
+        let ended = self.shared.parts.shutdown.child();
+        let peer = context.peer;
+        // Bounded by the connection: it ends when the peer's transport does.
+        let watch = async move {
+            loop {
+                tokio::select! {
+                    change = changed.changed() => if change.is_err() { return },
+                    () = ended.cancelled() => return,
+                    () = tokio::time::sleep(port::PEER_CHECK) => {
+                        if peer.is_transport_closed() { return }
+                        continue;
+                    }
+                }
+                if peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        drop(self.shared.parts.shutdown.spawn("list_changed", watch));
+    }
+}
+
+/// Answers a panic of ours: the client hears of it instead of waiting for ever.
+///
+/// Boxed, since the library moves the future of a request around, and that has room for any of them.
+fn guarded<T>(
+    answer: impl Future<Output = Result<T, ErrorData>>,
+) -> impl Future<Output = Result<T, ErrorData>> {
+    let answer = Box::pin(std::panic::AssertUnwindSafe(answer).catch_unwind());
+    async {
+        answer.await.unwrap_or_else(|_| {
+            tracing::error!("a request handler panicked");
+            Err(ErrorData::internal_error("the server has a bug; its log has the details", None))
+        })
+    }
+}
+
+impl ServerHandler for Gateway {
+    fn get_info(&self) -> ServerConfig {
+        let catalogue = self.shared.parts.exposure.registry().snapshot();
+        let about = self.shared.about.load();
+        if about.0 == catalogue.version() {
+            return about.1.clone();
+        }
+        let config = list::about(&catalogue);
+        self.shared.about.store(Arc::new((catalogue.version(), config.clone())));
+        config
+    }
+
+    fn get_tool(&self, name: &str) -> Option<WireTool> {
+        let catalogue = self.shared.parts.exposure.registry().snapshot();
+        let definition = catalogue.get(name)?.definition();
+        let schema = definition.input_schema.shared();
+        Some(WireTool::new(name.to_owned(), "", schema))
+    }
+
+    async fn initialize(
+        &self,
+        request: rmcp::model::InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<rmcp::model::InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        self.caller("initialize", &context);
+        self.negotiate_initialize(&request)
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<rmcp::model::DiscoverResult, ErrorData> {
+        self.caller("server/discover", &context);
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let page = guarded(self.tools(cursor.as_deref(), &context)).await?;
+        Ok(envelope::tools(page))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let reply = guarded(self.call(request, &context)).await?;
+        Ok(envelope::call(reply))
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::default())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let data = json!({"uri": request.uri});
+        Err(ErrorData::invalid_params("there is no such resource; see resources/list", Some(data)))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changed = self.shared.parts.exposure.registry().changed();
+        let ended = self.shared.parts.shutdown.child();
+        let wanted = context.accepted().tools_list_changed == Some(true);
+        loop {
+            tokio::select! {
+                change = changed.changed() => if change.is_err() { return Ok(()) },
+                () = context.cancelled() => return Ok(()),
+                () = ended.cancelled() => return Ok(()),
+            }
+            // Boxed for the same reason as what is guarded.
+            if wanted && Box::pin(context.sink().notify_tool_list_changed()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.announce_changes(context);
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        let of_era = match caller::era(&context) {
+            Era::Legacy => SERVED_LEGACY,
+            Era::Modern => SERVED_MODERN,
+        };
+        // A method that is served comes here when its parameters cannot be read.
+        if SERVED.contains(&method.as_str()) || of_era.contains(&method.as_str()) {
+            let message = format!("the parameters of {method} are missing or of the wrong type");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("there is no method {method}"),
+            None,
+        ))
+    }
+}

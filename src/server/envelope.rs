@@ -1,0 +1,192 @@
+//! Results that go out exactly as they are, through a library that knows only its own types.
+//!
+//! An upstream's result may hold fields, content types and annotations that the library's types
+//! would drop. So a reply travels as a typed result that is empty but for one `_meta` entry, and
+//! is unpacked again where messages leave: in our transports before they are written, and for
+//! modern HTTP replies, which the library writes itself, in the body.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolResponse, CallToolResult, CustomResult, JsonRpcMessage, ListToolsResult, MetaObject,
+    ServerResult,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The one entry of an envelope's `_meta`.
+const KEY: &str = "iris/envelope";
+
+fn sealed(reply: Value) -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.0.insert(KEY.to_owned(), reply);
+    meta
+}
+
+/// Packs the reply to `tools/call`.
+pub(super) fn call(reply: Value) -> CallToolResponse {
+    let mut result = CallToolResult::success(Vec::new());
+    result.is_error = None;
+    result.meta = Some(sealed(reply));
+    result.into()
+}
+
+/// Packs the reply to `tools/list`.
+pub(super) fn tools(reply: Value) -> ListToolsResult {
+    ListToolsResult { meta: Some(sealed(reply)), ..ListToolsResult::default() }
+}
+
+/// Unpacks a message that is about to be written.
+pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
+    let JsonRpcMessage::Response(response) = message else {
+        return;
+    };
+    let meta = match &mut response.result {
+        ServerResult::CallToolResult(result) => &mut result.meta,
+        ServerResult::ListToolsResult(result) => &mut result.meta,
+        _ => return,
+    };
+    if let Some(reply) = meta.as_mut().and_then(|meta| meta.0.remove(KEY)) {
+        response.result = ServerResult::CustomResult(CustomResult(reply));
+    }
+}
+
+/// Unpacks a JSON body, or one server-sent event, that is about to be written.
+///
+/// Anything that is no envelope comes back as it is.
+pub(super) fn open_bytes(bytes: Bytes) -> Bytes {
+    if !contains(&bytes, KEY.as_bytes()) {
+        return bytes;
+    }
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return bytes;
+    };
+    if text.starts_with('{') {
+        return opened(text).map_or_else(|| bytes.clone(), Bytes::from);
+    }
+    let lines = text.split_inclusive('\n').map(|line| {
+        let data = line.strip_prefix("data:").map(str::trim);
+        match data.and_then(opened) {
+            Some(message) => Cow::Owned(format!("data: {message}\n")),
+            None => Cow::Borrowed(line),
+        }
+    });
+    Bytes::from(lines.collect::<String>())
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    result: Sealed<'a>,
+}
+
+#[derive(Deserialize)]
+struct Sealed<'a> {
+    #[serde(borrow, rename = "_meta")]
+    meta: Entry<'a>,
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow, rename = "iris/envelope")]
+    reply: &'a RawValue,
+}
+
+fn opened(text: &str) -> Option<String> {
+    let message: Message<'_> = serde_json::from_str(text).ok()?;
+    let (id, reply) = (message.id.get(), message.result.meta.reply.get());
+    Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{reply}}}"))
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    memchr::memmem::find(haystack, needle).is_some()
+}
+
+/// A transport that unpacks what it sends.
+#[derive(Debug)]
+pub(super) struct Opening<T>(pub(super) T);
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        mut item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        open(&mut item);
+        self.0.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.0.receive().await
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.0.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{NumberOrString, ServerJsonRpcMessage};
+    use serde_json::json;
+
+    use super::*;
+
+    fn reply() -> Value {
+        json!({"content": [{"type": "hologram", "x": 1.50}], "isError": false, "unknown": {"b": 1, "a": 2}})
+    }
+
+    fn message() -> ServerJsonRpcMessage {
+        let CallToolResponse::Complete(result) = call(reply()) else {
+            panic!("a call is complete")
+        };
+        ServerJsonRpcMessage::response(
+            ServerResult::CallToolResult(result),
+            NumberOrString::String("7".into()),
+        )
+    }
+
+    #[test]
+    fn a_message_and_a_body_open_to_the_same() {
+        let sealed = serde_json::to_vec(&message()).unwrap();
+        let body = open_bytes(Bytes::from(sealed));
+        let mut typed = message();
+        open(&mut typed);
+        let written: Value = serde_json::to_value(&typed).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), written);
+        assert_eq!(written, json!({"jsonrpc": "2.0", "id": "7", "result": reply()}));
+    }
+
+    #[test]
+    fn an_event_is_opened_and_its_other_lines_stay() {
+        let sealed = serde_json::to_string(&message()).unwrap();
+        let event = format!("id: 3/1\nretry: 3000\ndata: {sealed}\n\n");
+        let opened = open_bytes(Bytes::from(event));
+        let opened = std::str::from_utf8(&opened).unwrap();
+        let data = opened
+            .strip_prefix("id: 3/1\nretry: 3000\ndata: ")
+            .unwrap()
+            .strip_suffix("\n\n")
+            .unwrap();
+        assert_eq!(serde_json::from_str::<Value>(data).unwrap()["result"], reply());
+    }
+
+    #[test]
+    fn what_is_no_envelope_stays_as_it_is() {
+        for text in [
+            "{\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"iris/envelope\"}]}}",
+            "iris/envelope",
+            ": keep-alive\n\n",
+        ] {
+            assert_eq!(open_bytes(Bytes::from(text)), Bytes::from(text));
+        }
+    }
+}

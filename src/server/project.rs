@@ -1,0 +1,192 @@
+//! What a call came to, as the client gets it; the only place with JSON-RPC codes for calls.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use serde_json::{Map, Value, json};
+
+use crate::exposure::Unresolved;
+use crate::tool::{Artifact, Block, CallId, Era, ErrorCode, Failure, Interrupt, ToolResult};
+
+/// A call was sent and nobody can say whether it took effect.
+pub const TOOL_OUTCOME_UNKNOWN: ErrorCode = ErrorCode::new("TOOL_OUTCOME_UNKNOWN");
+
+/// The name under which we stand in our own results.
+pub(super) const SERVER_NAME: &str = "iris-mcp";
+
+/// The `_meta` key of what we have to say about a result.
+const RESULT_KEY: &str = "iris/result";
+/// The `_meta` key under which a modern result names its server.
+const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
+
+/// Makes the reply to a call that was made, whatever it came to.
+///
+/// Failures are results with `isError`, so that the model can read them; an error is only
+/// returned for a call that nobody waits for any more.
+pub(super) fn reply(
+    outcome: Result<ToolResult, Interrupt>,
+    call_id: &CallId,
+    era: Era,
+) -> Result<Value, ErrorData> {
+    let mut result: ToolResult = match outcome {
+        Ok(result) => result,
+        Err(Interrupt::Cancelled) => return Err(cancelled()),
+        Err(Interrupt::OutcomeUnknown { target, reason }) => {
+            let message =
+                format!("the call to {target} was sent and its outcome is unknown: {reason}");
+            Failure::new(TOOL_OUTCOME_UNKNOWN, message).with_detail("upstream", target).into()
+        }
+        Err(Interrupt::CleanupFailed { reason }) => Failure::new(
+            TOOL_OUTCOME_UNKNOWN,
+            format!("the call ended but not everything it started did: {reason}"),
+        )
+        .into(),
+    };
+    // What no stage finished has no identity yet.
+    if result.call_id.is_empty() {
+        call_id.as_str().clone_into(&mut result.call_id);
+    }
+    Ok(Value::Object(wire(result, era)))
+}
+
+/// Makes the wire form of a result.
+///
+/// An upstream's own result goes out as it came, with our remarks added; any other is made of
+/// its model blocks.
+fn wire(mut result: ToolResult, era: Era) -> Map<String, Value> {
+    let remarks = remarks(&mut result);
+    let mut wire = match result.native.take() {
+        Some(native) => {
+            // A large one is not copied, unless somebody else still looks at it.
+            let mut wire = Arc::unwrap_or_clone(native);
+            let feedback = result
+                .hook_feedback
+                .iter()
+                .map(|text| block(Block::Text(format!("[Hook feedback]\n{text}"))));
+            if let Some(Value::Array(content)) = wire.get_mut("content") {
+                content.extend(feedback);
+            }
+            wire
+        }
+        None => {
+            let content: Vec<Value> = result.model_blocks().into_iter().map(block).collect();
+            let mut wire = Map::new();
+            wire.insert("content".to_owned(), Value::Array(content));
+            wire.insert("isError".to_owned(), result.is_error().into());
+            wire
+        }
+    };
+    let meta = meta_of(&mut wire);
+    let upstream = meta.shift_remove(RESULT_KEY);
+    let mut remarks = remarks;
+    if let Some(upstream) = upstream {
+        remarks.insert("upstream".to_owned(), upstream);
+    }
+    meta.insert(RESULT_KEY.to_owned(), Value::Object(remarks));
+    for_era(&mut wire, era);
+    wire
+}
+
+/// Gives a result the form of its era.
+pub(super) fn for_era(wire: &mut Map<String, Value>, era: Era) {
+    match era {
+        Era::Modern => {
+            wire.entry("resultType").or_insert_with(|| "complete".into());
+            meta_of(wire).insert(
+                SERVER_KEY.to_owned(),
+                json!({"name": SERVER_NAME, "version": env!("CARGO_PKG_VERSION")}),
+            );
+        }
+        Era::Legacy => {
+            wire.shift_remove("resultType");
+            meta_of(wire).shift_remove(SERVER_KEY);
+            // Before 2026-07-28 structured content is an object (§server/tools).
+            if wire.get("structuredContent").is_some_and(|content| !content.is_object()) {
+                wire.shift_remove("structuredContent");
+            }
+        }
+    }
+}
+
+fn meta_of(wire: &mut Map<String, Value>) -> &mut Map<String, Value> {
+    let meta = wire.entry("_meta").or_insert_with(|| json!({}));
+    if !meta.is_object() {
+        *meta = json!({});
+    }
+    match meta {
+        Value::Object(meta) => meta,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+fn block(block: Block) -> Value {
+    match block {
+        Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::Image { mime_type, data } => {
+            json!({"type": "image", "mimeType": mime_type, "data": data.as_ref()})
+        }
+    }
+}
+
+/// What we have to say about a result; only what there is to say.
+fn remarks(result: &mut ToolResult) -> Map<String, Value> {
+    let mut remarks = Map::new();
+    remarks.insert("call_id".to_owned(), result.call_id.as_str().into());
+    if let Some(Failure { code, message: _, retryable, details }) = &mut result.error {
+        remarks.insert("code".to_owned(), code.as_str().into());
+        remarks.insert("retryable".to_owned(), (*retryable).into());
+        insert_filled(&mut remarks, "details", details);
+    }
+    insert_filled(&mut remarks, "data", &mut result.data);
+    if let Some(Artifact { path, mime_type, size_bytes, preview, text_path }) = &result.artifact {
+        let artifact = json!({
+            "path": path, "mime_type": mime_type, "size_bytes": size_bytes, "preview": preview, "text_path": text_path
+        });
+        remarks.insert("artifact".to_owned(), artifact);
+    }
+    insert_filled(&mut remarks, "stats", &mut result.stats);
+    insert_filled(&mut remarks, "metadata", &mut result.metadata);
+    remarks
+}
+
+fn insert_filled(remarks: &mut Map<String, Value>, key: &str, members: &mut Map<String, Value>) {
+    if !members.is_empty() {
+        remarks.insert(key.to_owned(), Value::Object(std::mem::take(members)));
+    }
+}
+
+/// Makes the error for a name that nothing callable has.
+pub(super) fn unknown_tool(name: &str, unresolved: Unresolved) -> ErrorData {
+    let Failure { code, message, details, .. } = unresolved.into_failure(name);
+    let mut data = Map::from_iter([("code".to_owned(), code.as_str().into())]);
+    data.extend(details);
+    ErrorData::invalid_params(message, Some(Value::Object(data)))
+}
+
+/// Makes the reply that asks the client to come again with an answer.
+pub(super) fn input_required(key: &str, form: Map<String, Value>, state: String) -> Value {
+    let mut wire = Map::new();
+    wire.insert("resultType".to_owned(), "input_required".into());
+    wire.insert(
+        "inputRequests".to_owned(),
+        json!({key: {"method": "elicitation/create", "params": form}}),
+    );
+    wire.insert("requestState".to_owned(), state.into());
+    for_era(&mut wire, Era::Modern);
+    Value::Object(wire)
+}
+
+/// Makes the error for a retry whose state is not ours, not for this call, or not good any more.
+pub(super) fn void_state() -> ErrorData {
+    let message = "this request state does not hold: it was used, changed, has expired, or is for another call; \
+                   make the call again without it";
+    ErrorData::invalid_params(message, Some(json!({"code": "REQUEST_STATE_INVALID"})))
+}
+
+/// Makes the error for a request that was given up; nobody reads it but on our shutdown.
+pub(super) fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Serving one client over our standard streams: a message a line, and nothing else.
+//!
+//! The framing is ours, since a message that cannot be read still gets an answer: bad JSON,
+//! a batch, a line that is too long, an id that is in use. What comes before the handshake and is
+//! no request is dropped, where the library would end the session.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::service::{
+    RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
+};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::Gateway;
+use super::envelope::Opening;
+use crate::lines::{Line, Lines};
+
+/// How long answers that are nearly there are waited for when no more requests can come.
+///
+/// A script that pipes its requests in gets its answers; a client that is gone keeps nothing alive.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
+
+/// Serves the client at the other end of our standard streams until it closes them.
+pub async fn serve(gateway: Gateway) -> io::Result<()> {
+    let stdin = reader(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let stdout = writer(io::stdout().as_fd().try_clone_to_owned()?)?;
+    Box::pin(serve_over(gateway, stdin, stdout)).await
+}
+
+/// Serves a client over any two streams until it closes the first.
+pub async fn serve_over<R, W>(gateway: Gateway, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Send + Sync + Unpin + 'static,
+    W: AsyncWrite + Send + Sync + Unpin + 'static,
+{
+    let limit = gateway.config().max_message_bytes;
+    let connection = gateway.parts().shutdown.child();
+    let stream = Stream::new(Box::new(input), Box::new(output), limit);
+    let (input_ended, open) = (stream.input_ended.clone(), Arc::clone(&stream.open));
+    let serving = serve_server_with_ct(gateway, Opening(stream), connection.clone());
+    let service = match Box::pin(serving).await {
+        Ok(service) => service,
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            return Ok(());
+        }
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let mut waiting = std::pin::pin!(service.waiting());
+    let ended = tokio::select! {
+        ended = &mut waiting => ended,
+        () = long_ended(input_ended) => {
+            open.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            connection.cancel();
+            waiting.await
+        }
+    };
+    ended.map(drop).map_err(io::Error::other)
+}
+
+/// Waits until the input has ended and the last answers had their time.
+async fn long_ended(input_ended: CancellationToken) {
+    input_ended.cancelled().await;
+    tokio::time::sleep(LAST_ANSWERS).await;
+}
+
+/// Reads a stream without a thread of its own where it is a pipe or a socket.
+fn reader(stream: OwnedFd) -> io::Result<Reader> {
+    let kind = std::fs::File::from(stream.try_clone()?).metadata()?.file_type();
+    if kind.is_fifo() {
+        // Opened anew, so that making it non-blocking concerns nobody else.
+        let own = tokio::net::unix::pipe::OpenOptions::new().open_receiver("/proc/self/fd/0");
+        if let Ok(own) = own {
+            return Ok(Box::new(own));
+        }
+    }
+    if kind.is_socket() {
+        return Ok(Box::new(socket(stream)?));
+    }
+    Ok(Box::new(tokio::io::stdin()))
+}
+
+fn writer(stream: OwnedFd) -> io::Result<Writer> {
+    let kind = std::fs::File::from(stream.try_clone()?).metadata()?.file_type();
+    if kind.is_fifo() {
+        let own = tokio::net::unix::pipe::OpenOptions::new().open_sender("/proc/self/fd/1");
+        if let Ok(own) = own {
+            return Ok(Box::new(own));
+        }
+    }
+    if kind.is_socket() {
+        return Ok(Box::new(socket(stream)?));
+    }
+    Ok(Box::new(tokio::io::stdout()))
+}
+
+fn socket(stream: OwnedFd) -> io::Result<tokio::net::UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(stream);
+    stream.set_nonblocking(true)?;
+    tokio::net::UnixStream::from_std(stream)
+}
+
+/// A message a line, both ways.
+struct Stream {
+    input: Lines<Reader>,
+    output: Arc<tokio::sync::Mutex<Writer>>,
+    limit: usize,
+    /// Ids of requests that have no answer yet and are to have one.
+    open: Arc<Mutex<HashSet<RequestId>>>,
+    /// Whether a request has come yet.
+    begun: bool,
+    /// The answer to a bad message, as far as it is not written yet; reading goes on after it.
+    answering: Option<BoxFuture<'static, io::Result<()>>>,
+    /// Cancelled when nothing more can come.
+    input_ended: CancellationToken,
+}
+
+/// What a line is.
+enum Read {
+    Message(Box<ClientJsonRpcMessage>),
+    Bad(Option<RequestId>, ErrorData),
+    Nothing,
+}
+
+impl Stream {
+    fn new(input: Reader, output: Writer, limit: usize) -> Self {
+        Self {
+            input: Lines::new(input, limit),
+            output: Arc::new(tokio::sync::Mutex::new(output)),
+            limit,
+            open: Arc::default(),
+            begun: false,
+            answering: None,
+            input_ended: CancellationToken::new(),
+        }
+    }
+
+    fn read(&self, line: &Line) -> Read {
+        match line {
+            Line::TooLong => {
+                let message = format!(
+                    "a message has at most {} bytes (limits.max_message_bytes)",
+                    self.limit
+                );
+                Read::Bad(None, ErrorData::invalid_request(message, None))
+            }
+            Line::Whole(line) if line.is_empty() => Read::Nothing,
+            Line::Whole(line) => parse(line),
+        }
+    }
+
+    /// Takes note of what a message does to the open requests; false if it must not go on.
+    fn admit(&mut self, message: &ClientJsonRpcMessage) -> Result<bool, (RequestId, ErrorData)> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match message {
+            JsonRpcMessage::Request(request) => {
+                self.begun = true;
+                if !open.insert(request.id.clone()) {
+                    let error = ErrorData::invalid_request(
+                        "a request with this id is still being answered",
+                        None,
+                    );
+                    return Err((request.id.clone(), error));
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    open.remove(id);
+                }
+                return Ok(self.begun);
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => return Ok(self.begun),
+        }
+        Ok(true)
+    }
+
+    fn write(
+        &self,
+        message: &ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + use<> {
+        let output = Arc::clone(&self.output);
+        let bytes = serde_json::to_vec(message);
+        async move {
+            let mut bytes = bytes?;
+            bytes.push(b'\n');
+            let mut output = output.lock().await;
+            output.write_all(&bytes).await?;
+            output.flush().await
+        }
+    }
+}
+
+impl Transport<RoleServer> for Stream {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        // A request that was cancelled has no answer, nor has one whose client is gone.
+        let wanted = answered
+            .is_none_or(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id));
+        let written = wanted.then(|| self.write(&item));
+        async move {
+            match written {
+                Some(written) => written.await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Cancel-safe: a line that was begun and an answer that is half written stay.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            // Lines are in memory by thousands: a flood of blank ones must not keep this task busy.
+            tokio::task::consume_budget().await;
+            if let Some(answering) = &mut self.answering {
+                let written = answering.await;
+                self.answering = None;
+                if let Err(error) = written {
+                    tracing::warn!(%error, "standard output cannot be written");
+                    self.input_ended.cancel();
+                    return None;
+                }
+            }
+            let line = match self.input.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => {
+                    self.input_ended.cancel();
+                    return None;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "standard input cannot be read");
+                    self.input_ended.cancel();
+                    return None;
+                }
+            };
+            let (id, error) = match self.read(&line) {
+                Read::Nothing => continue,
+                Read::Bad(id, error) => (id, error),
+                Read::Message(message) => match self.admit(&message) {
+                    Ok(true) => return Some(*message),
+                    Ok(false) => {
+                        tracing::debug!("a message before the first request was dropped");
+                        continue;
+                    }
+                    Err((id, error)) => (Some(id), error),
+                },
+            };
+            tracing::debug!(code = error.code.0, message = %error.message, "a message was refused");
+            self.answering = Some(Box::pin(self.write(&ServerJsonRpcMessage::error(error, id))));
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.answering = None;
+        self.output.lock().await.flush().await
+    }
+}
+
+/// Reads one message, or says what is wrong with it (JSON-RPC 2.0 §5.1).
+fn parse(line: &[u8]) -> Read {
+    let error = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
+        Ok(message) => return Read::Message(Box::new(message)),
+        Err(error) => error,
+    };
+    let Ok(value) = serde_json::from_slice::<Value>(line) else {
+        return Read::Bad(None, ErrorData::parse_error(format!("this is not JSON: {error}"), None));
+    };
+    let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+    let refused =
+        |message: &str| Read::Bad(id.clone(), ErrorData::invalid_request(message.to_owned(), None));
+    match &value {
+        Value::Array(_) => {
+            refused("batches are not part of this protocol; send one message a line")
+        }
+        Value::Object(members)
+            if !members.contains_key("method") && !members.contains_key("id") =>
+        {
+            refused("this is neither a request nor a notification nor a response")
+        }
+        Value::Object(members) if members.get("jsonrpc") != Some(&Value::from("2.0")) => {
+            refused("a message has \"jsonrpc\": \"2.0\"")
+        }
+        Value::Object(members)
+            if members.contains_key("method") && members.contains_key("id") && id.is_none() =>
+        {
+            refused("the id of a request is a string or an integer")
+        }
+        // A bad notification has nobody who waits for an answer.
+        Value::Object(members) if members.contains_key("method") && !members.contains_key("id") => {
+            tracing::debug!(%error, "a notification that cannot be read was dropped");
+            Read::Nothing
+        }
+        _ => refused("this is not a message of this protocol"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
