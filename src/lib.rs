@@ -1,7 +1,15 @@
 //! An MCP server and gateway: one registry of tools, one gate for every call.
+//!
+//! The modules, in the order to read them: what a tool is ([`tool`]), who may call it
+//! ([`permission`]), where it is found ([`registry`]), the one way every call takes
+//! ([`executor`]), what each client sees ([`exposure`]), where tools come from ([`source`]), the
+//! server that all of it is for ([`server`]), and how a run is put together ([`config`], [`app`]).
 
 pub mod activity;
+pub mod app;
 pub mod artifact;
+pub mod cli;
+pub mod config;
 pub mod document;
 pub mod executor;
 pub mod exposure;

@@ -3,5 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    iris_mcp::process::guard_if_asked().unwrap_or(ExitCode::from(2))
+    // As the guard of a child we are a small, quiet process: nothing else may have begun.
+    match iris_mcp::process::guard_if_asked() {
+        Some(code) => code,
+        None => iris_mcp::cli::run(),
+    }
 }

@@ -1,0 +1,245 @@
+//! The composition root: every part of a run, made in order and ended in the opposite one.
+
+pub mod report;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use self::report::Report;
+use crate::activity::Activity;
+use crate::config::{Config, OnFailure};
+use crate::executor::{self, Executor, Requested};
+use crate::exposure::Exposure;
+use crate::hook::Hooks;
+use crate::permission::{Approver, Policy};
+use crate::process::{self, Grace, Processes};
+use crate::registry::{Catalogue, NameConflict, Publication, Registry, State};
+use crate::server::{Gateway, Parts, http, stdio};
+use crate::session::Sessions;
+use crate::shutdown::{Drained, Shutdown};
+use crate::source::builtin;
+use crate::source::upstream::Upstreams;
+use crate::tool::{Arguments, CallContext, Era, Interrupt, SessionId, Tool, ToolResult};
+use crate::workspace::{PathError, Workspace};
+
+/// How long the tasks of a run may take to end before they are left behind.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// A run: what is served and everything it stands on.
+#[derive(Debug)]
+pub struct App {
+    gateway: Gateway,
+    registry: Arc<Registry>,
+    shutdown: Shutdown,
+    upstreams: Upstreams,
+    http: Option<http::Bound>,
+    stdio: bool,
+    on_failure: OnFailure,
+}
+
+/// Why a run could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The workspace cannot be used.
+    #[error(transparent)]
+    Workspace(#[from] PathError),
+    /// A built-in tool cannot be made.
+    #[error(transparent)]
+    Builtin(#[from] builtin::BuiltinError),
+    /// Two tools want one name.
+    #[error(transparent)]
+    Name(#[from] NameConflict),
+    /// HTTP cannot be served.
+    #[error(transparent)]
+    Http(#[from] http::ServeError),
+    /// A required upstream server failed.
+    #[error(
+        "the upstream server {server} failed: {reason}\nmake it optional with `required: false`, or serve the rest with --keep-going"
+    )]
+    Required {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// A stream broke.
+    #[error("serving ended: {0}")]
+    Serve(io::Error),
+}
+
+impl App {
+    /// Makes every part of a run; upstream servers are started and not waited for.
+    pub async fn start(config: Config, processes: process::Config) -> Result<Self, StartError> {
+        let Config {
+            workspace,
+            builtin,
+            upstream,
+            permission,
+            view,
+            breaker,
+            server,
+            http,
+            stdio,
+            on_failure,
+        } = config;
+        let shutdown = Shutdown::new();
+        let sessions = Arc::new(Sessions::default());
+        let registry = Registry::new();
+        let workspace = Arc::new(Workspace::open(&workspace)?);
+        let parts = builtin::Parts { workspace, sessions: Arc::clone(&sessions) };
+        let tools =
+            builtin.iter().map(|key| builtin::make(key, &parts)).collect::<Result<Vec<_>, _>>()?;
+        if !tools.is_empty() {
+            let publication = Publication { state: State::Ready, tools, ..Publication::default() };
+            registry.publisher("built-in").publish(publication)?;
+        }
+        let http = match http {
+            Some(config) => Some(http::bind(config).await?),
+            None => None,
+        };
+        let processes = Processes::new(processes, shutdown.clone());
+        let upstreams = Upstreams::start(upstream, &registry, processes, &shutdown);
+        let executor = Executor::new(executor::Config {
+            policy: Policy::new(permission),
+            hooks: Hooks::default(),
+            middleware: Vec::new(),
+            breaker,
+            activity: Arc::new(Activity::default()),
+            tasks: shutdown.tasks().clone(),
+        });
+        let exposure = Exposure::new(Arc::clone(&registry), view);
+        let gateway = Gateway::new(
+            server,
+            Parts { exposure, executor, sessions, shutdown: shutdown.clone() },
+        );
+        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure })
+    }
+
+    /// Returns the URL of the HTTP endpoint, if there is one.
+    pub fn endpoint(&self) -> Option<String> {
+        self.http.as_ref().map(http::Bound::endpoint)
+    }
+
+    /// Returns the gateway, for those who serve it over streams of their own.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Returns what is to be said of each source, when none is starting any more.
+    pub fn reports(&self) -> impl Future<Output = Vec<Report>> + Send + use<> {
+        let registry = Arc::clone(&self.registry);
+        async move { report::of(&*registry.settled().await) }
+    }
+
+    /// Returns the tools that a client sees before it has searched for any.
+    pub fn visible(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
+        let session = self.gateway.parts().sessions.get(&SessionId::new("nobody"));
+        self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
+    }
+
+    /// Waits until every source is ready or has failed.
+    ///
+    /// A required upstream that failed is an error where the run is to end with it.
+    pub async fn settled(&self) -> Result<Arc<Catalogue>, StartError> {
+        settled(&self.registry, &self.upstreams, self.on_failure).await
+    }
+
+    /// Serves until the client is gone, a signal comes, or a required upstream fails.
+    pub async fn serve(mut self, ended: impl Future<Output = String>) -> Result<(), StartError> {
+        let mut over_http = self
+            .http
+            .take()
+            .map(|bound| self.shutdown.spawn("http", bound.serve(self.gateway.clone())));
+        let mut over_stdio =
+            self.stdio.then(|| self.shutdown.spawn("stdio", stdio::serve(self.gateway.clone())));
+        let mut ended = std::pin::pin!(ended);
+        let mut failed = std::pin::pin!(self.failed());
+        let result = loop {
+            tokio::select! {
+                result = finished(&mut over_http) => break result,
+                result = finished(&mut over_stdio) => {
+                    over_stdio = None;
+                    // With HTTP beside it, the end of our standard input ends nothing else.
+                    if over_http.is_none() || result.is_err() {
+                        break result;
+                    }
+                }
+                error = &mut failed => break Err(error),
+                signal = &mut ended => {
+                    tracing::info!(signal, "ending");
+                    break Ok(());
+                }
+            }
+        };
+        self.end().await;
+        result
+    }
+
+    /// Waits for a required upstream to fail.
+    fn failed(&self) -> impl Future<Output = StartError> + use<> {
+        let (registry, upstreams, on_failure) =
+            (Arc::clone(&self.registry), self.upstreams.clone(), self.on_failure);
+        async move {
+            match settled(&registry, &upstreams, on_failure).await {
+                Err(error) => error,
+                Ok(_) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Ends the run: no new work, then every task, then every child.
+    pub async fn end(self) {
+        self.shutdown.cancel();
+        self.upstreams.stop(Grace::default()).await;
+        if let Drained::Left(tasks) = self.shutdown.drain(GRACE).await {
+            tracing::warn!(tasks, "some tasks did not end in time");
+        }
+    }
+
+    /// Calls a tool by name, through the whole pipeline.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        cx: &CallContext,
+        approver: &dyn Approver,
+    ) -> Result<ToolResult, Interrupt> {
+        let Parts { exposure, executor, sessions, .. } = self.gateway.parts();
+        let catalogue = self.registry.settled().await;
+        let session = sessions.get(&cx.session);
+        let tool = match exposure.resolve(&catalogue, &session, name) {
+            Ok(tool) => tool,
+            Err(unresolved) => return Ok(unresolved.into_failure(name).into()),
+        };
+        let asked = Requested { tool, name: name.to_owned(), arguments };
+        executor.call(asked, cx, approver).await
+    }
+}
+
+async fn settled(
+    registry: &Registry,
+    upstreams: &Upstreams,
+    on_failure: OnFailure,
+) -> Result<Arc<Catalogue>, StartError> {
+    let catalogue = registry.settled().await;
+    if on_failure == OnFailure::Stop
+        && let Some((server, reason)) = upstreams.required_failure(&catalogue)
+    {
+        return Err(StartError::Required { server, reason });
+    }
+    Ok(catalogue)
+}
+
+/// Waits for a task to end, if there is one.
+async fn finished(task: &mut Option<JoinHandle<io::Result<()>>>) -> Result<(), StartError> {
+    match task {
+        Some(task) => match task.await {
+            Ok(result) => result.map_err(StartError::Serve),
+            Err(error) => Err(StartError::Serve(io::Error::other(error))),
+        },
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,190 @@
+//! The command line: what can be asked of the program, and how it answers people.
+
+mod call;
+mod completions;
+mod flags;
+mod serve;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::app::StartError;
+use crate::config::{self, Config, ConfigError, Host};
+use crate::process;
+use crate::telemetry::{self, TelemetryError};
+
+use self::flags::{Flags, Serving};
+
+/// Serves the tools of an Iris agent, and of any number of MCP servers, as one MCP server.
+#[derive(Debug, Parser)]
+#[command(name = "iris-mcp", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve clients over standard input and output, over HTTP, or both.
+    Serve(serve::Serve),
+    /// List the tools, with every upstream server started.
+    Tools(tools::Tools),
+    /// Call one tool, through everything a client's call goes through.
+    Call(call::Call),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
+}
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Ok,
+    /// The tool failed, or serving did.
+    Failed,
+    /// The command line or a file is wrong.
+    Configuration,
+    /// The call was refused.
+    Refused,
+    /// A signal came.
+    Cancelled,
+}
+
+/// What a person is told about a command that could not do its work.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{0}")]
+    Usage(String),
+    #[error("cannot write: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Runs the program and returns its exit code.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { Exit::Configuration } else { Exit::Ok };
+            // A closed pipe is no reason to complain.
+            drop(error.print());
+            return code.into();
+        }
+    };
+    if let Command::Completions(completions) = &cli.command {
+        return finish(completions.run::<Cli>());
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(Err(error.into())),
+    };
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(serve) => Box::pin(serve.run()).await,
+            Command::Tools(tools) => tools.run().await,
+            Command::Call(call) => call.run().await,
+            Command::Completions(_) => Ok(Exit::Ok),
+        }
+    });
+    // A read of standard input may never end; nothing else is left by now.
+    runtime.shutdown_background();
+    finish(result)
+}
+
+fn finish(result: Result<Exit, CliError>) -> ExitCode {
+    match result {
+        Ok(exit) => exit.into(),
+        // Whoever reads our output has enough.
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            Exit::Ok.into()
+        }
+        Err(error) => {
+            complain(&error);
+            error.exit().into()
+        }
+    }
+}
+
+/// Begins to log and reads the configuration.
+fn prepare(flags: Flags, serving: Option<Serving>) -> Result<(Config, process::Config), CliError> {
+    let host = host()?;
+    let mut settings = flags.settings(&host);
+    let filter =
+        if serving.is_some() { telemetry::SERVER_FILTER } else { telemetry::COMMAND_FILTER };
+    if let Some(serving) = serving {
+        serving.add_to(&mut settings, &host);
+    }
+    let settings = config::complete(settings, &host)?;
+    let plain = host.environment.get("NO_COLOR").is_some_and(|no| !no.is_empty());
+    let color = std::io::stderr().is_terminal() && !plain;
+    telemetry::start(config::telemetry(&settings, filter, color))?;
+    let processes = process::Config { exe: host.exe.clone() };
+    Ok((Config::build(settings, &host)?, processes))
+}
+
+fn host() -> Result<Host, CliError> {
+    let mut environment = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => {
+                environment.insert(name, value);
+            }
+            (Ok(name), Err(_)) if name.starts_with("IRIS_MCP_") => {
+                return Err(CliError::Usage(format!("{name}: the value is not UTF-8")));
+            }
+            // What is not UTF-8 cannot stand in a file of ours.
+            _ => {}
+        }
+    }
+    let directory = std::env::current_dir()
+        .map_err(|error| CliError::Usage(format!("the current folder cannot be used: {error}")))?;
+    Ok(Host { environment, directory, exe: std::env::current_exe().ok() })
+}
+
+#[expect(clippy::print_stderr, reason = "this is what a person at a terminal reads")]
+fn complain(error: &CliError) {
+    match error {
+        CliError::Config(error) => eprintln!("error: {}", error.render()),
+        error => eprintln!("error: {error}"),
+    }
+}
+
+/// Tells a person something that is no protocol.
+#[expect(clippy::print_stderr, reason = "standard output may belong to the protocol")]
+fn say(line: impl Display) {
+    eprintln!("{line}");
+}
+
+impl CliError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Start(StartError::Required { .. } | StartError::Serve(_)) | Self::Output(_) => {
+                Exit::Failed
+            }
+            Self::Config(_) | Self::Telemetry(_) | Self::Start(_) | Self::Usage(_) => {
+                Exit::Configuration
+            }
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Ok => 0,
+            Exit::Failed => 1,
+            Exit::Configuration => 2,
+            Exit::Refused => 3,
+            Exit::Cancelled => 130,
+        })
+    }
+}

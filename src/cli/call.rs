@@ -1,0 +1,166 @@
+//! `call`: one call, through everything a client's call goes through.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use clap::Args;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::flags::Flags;
+use super::tools::report_failures;
+use super::{CliError, Exit, prepare, say};
+use crate::app::App;
+use crate::exposure::NOT_FOUND;
+use crate::permission::{
+    Approval, Approver, Grants, NoGrants, PERMISSION_ERROR, Request, USER_REJECTED,
+};
+use crate::process;
+use crate::shutdown::signals;
+use crate::tool::{
+    Arguments, CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId, ToolResult,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    #[command(flatten)]
+    flags: Flags,
+    /// The tool's name.
+    name: String,
+    /// Its arguments, as a JSON object.
+    #[arg(default_value = "{}")]
+    arguments: String,
+    /// Approve the call if it needs a person's approval.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Answers for the person at the terminal.
+struct Terminal {
+    yes: bool,
+}
+
+#[async_trait]
+impl Approver for Terminal {
+    fn grants(&self) -> &dyn Grants {
+        &NoGrants
+    }
+
+    async fn approve(&self, request: &Request) -> Approval {
+        if self.yes {
+            return Approval::Granted("--yes");
+        }
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return Approval::Unavailable(
+                "there is no terminal to ask at; give --yes to approve it".to_owned(),
+            );
+        }
+        say(format!(
+            "{}: {}\n{:#}",
+            request.tool,
+            request.reason,
+            Value::Object(request.arguments.clone())
+        ));
+        say("allow this call? [y/N]");
+        // Nothing else reads the terminal, and a signal ends the wait with the process.
+        let line = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line).map(|_| line)
+        });
+        match line.await {
+            Ok(Ok(line)) if ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) => {
+                Approval::Granted("terminal")
+            }
+            _ => Approval::Rejected,
+        }
+    }
+}
+
+impl Call {
+    pub(super) async fn run(self) -> Result<Exit, CliError> {
+        let arguments = parse(&self.arguments)?;
+        let mut signals = signals()?;
+        let _subreaper = process::become_subreaper();
+        let (config, processes) = prepare(self.flags, None)?;
+        let workspace = Arc::new(config.workspace.clone());
+        let time_limit = config.server.tool_timeout;
+        let app = App::start(config, processes).await?;
+        let cancelled = CancellationToken::new();
+        let cx = CallContext {
+            call_id: CallId::new("cli"),
+            session: SessionId::new("cli"),
+            principal: Principal::new("local"),
+            run_id: Some("cli".to_owned()),
+            activation_id: Some("cli".to_owned()),
+            agent_id: String::new(),
+            workspace,
+            client: Client::default(),
+            port: Arc::new(Closed),
+            cancelled: cancelled.clone(),
+            time_limit,
+        };
+        let approver = Terminal { yes: self.yes };
+        let call = async {
+            app.settled().await?;
+            Ok::<_, CliError>(app.call(&self.name, arguments, &cx, &approver).await)
+        };
+        let called = {
+            let mut call = std::pin::pin!(call);
+            tokio::select! {
+                called = &mut call => called,
+                _ = signals.next() => {
+                    cancelled.cancel();
+                    call.await
+                }
+            }
+        };
+        if let Ok(Ok(ToolResult { error: Some(failure), .. })) = &called
+            && failure.code == NOT_FOUND
+        {
+            say("`iris-mcp tools` lists the tools there are");
+            report_failures(&app.reports().await);
+        }
+        app.end().await;
+        answer(called?)
+    }
+}
+
+fn parse(text: &str) -> Result<Arguments, CliError> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(CliError::Usage(
+            "the arguments are not a JSON object, such as '{\"path\": \".\"}'".to_owned(),
+        )),
+        Err(error) => Err(CliError::Usage(format!("the arguments are not JSON: {error}"))),
+    }
+}
+
+/// Writes what a model would read, and says how it went.
+fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
+    let result = match called {
+        Ok(result) => result,
+        Err(Interrupt::Cancelled) => return Ok(Exit::Cancelled),
+        Err(interrupt) => {
+            say(format!("error: {interrupt}"));
+            return Ok(Exit::Failed);
+        }
+    };
+    write(&result)?;
+    Ok(match &result.error {
+        None => Exit::Ok,
+        Some(failure) if failure.code == PERMISSION_ERROR || failure.code == USER_REJECTED => {
+            Exit::Refused
+        }
+        Some(_) => Exit::Failed,
+    })
+}
+
+fn write(result: &ToolResult) -> Result<(), CliError> {
+    let mut text = result.model_content();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The flags that say what a run is made of; every command that starts one has them.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::Host;
+use crate::config::settings::{
+    Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Flags {
+    /// The agent file: permissions, built-in tools and upstream servers.
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// A file with upstream MCP servers (JSON, JSONC or TOML); can be given more than once.
+    #[arg(long, value_name = "FILE")]
+    mcp: Vec<PathBuf>,
+    /// The folder that the file tools work in.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Serve the rest when a required upstream server fails.
+    #[arg(long)]
+    keep_going: bool,
+    /// Who answers when a call needs a person's approval: the person at the client, the client
+    /// by itself, or nobody.
+    #[arg(long, value_name = "ask|client|deny")]
+    approval: Option<Approval>,
+    /// Tools that need nobody's approval: a glob over names and capabilities; can be repeated.
+    #[arg(long, value_name = "GLOB")]
+    permit: Vec<String>,
+    /// Tools that always need a person's approval; can be repeated.
+    #[arg(long, value_name = "GLOB")]
+    ask: Vec<String>,
+    /// Tools that are always refused; can be repeated, and wins over the other two.
+    #[arg(long, value_name = "GLOB")]
+    forbid: Vec<String>,
+    /// How long a call may take, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    tool_timeout: Option<Seconds>,
+    /// The longest message, in bytes.
+    #[arg(long, value_name = "BYTES")]
+    max_message_bytes: Option<NonZeroUsize>,
+    /// How many calls may run at once.
+    #[arg(long, value_name = "COUNT")]
+    concurrent_calls: Option<NonZeroUsize>,
+    /// A file with more settings (TOML).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write the log to this file instead of standard error.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+    /// The form of the log's lines.
+    #[arg(long, value_name = "text|json")]
+    log_format: Option<LogFormat>,
+    /// What is logged: a level, or levels by module.
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+/// The flags of serving alone.
+#[derive(Debug, Args)]
+pub(super) struct Serving {
+    /// Serve the client at standard input and output; the default without --http.
+    #[arg(long)]
+    stdio: bool,
+    /// Serve clients over streamable HTTP at this address; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+    /// The file with the bearer tokens of HTTP clients; needed to be reached from other machines.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Flags {
+    pub(super) fn settings(self, host: &Host) -> Settings {
+        let Self {
+            agent,
+            mcp,
+            workspace,
+            keep_going,
+            approval,
+            permit,
+            ask,
+            forbid,
+            tool_timeout,
+            max_message_bytes,
+            concurrent_calls,
+            config,
+            log_file,
+            log_format,
+            log,
+        } = self;
+        let mut settings = Settings {
+            config: config.map(|path| host.directory.join(path)),
+            agent,
+            mcp: (!mcp.is_empty()).then_some(mcp),
+            workspace,
+            keep_going: keep_going.then_some(true),
+            approval: ApprovalSettings {
+                mode: approval,
+                timeout_seconds: None,
+                permit: given(permit),
+                ask: given(ask),
+                forbid: given(forbid),
+            },
+            limits: Limits {
+                tool_timeout_seconds: tool_timeout,
+                max_message_bytes,
+                concurrent_calls,
+            },
+            log: Log { file: log_file, format: log_format, filter: log },
+            ..Settings::default()
+        };
+        settings.rebase(&host.directory);
+        settings
+    }
+}
+
+/// A list that was given at all.
+fn given(list: Vec<String>) -> Option<Vec<String>> {
+    (!list.is_empty()).then_some(list)
+}
+
+impl Serving {
+    pub(super) fn add_to(self, settings: &mut Settings, host: &Host) {
+        let Self { stdio, http, token_file } = self;
+        settings.stdio = stdio.then_some(true);
+        settings.http = http;
+        settings.token_file = token_file.map(|path| host.directory.join(path));
+    }
+}

@@ -1,0 +1,308 @@
+//! All settings of one run, put together from where they are written.
+//!
+//! A setting is looked for in the flags, then in `IRIS_MCP_*`, then in the file of `--config`,
+//! and is its default otherwise. Each module's own configuration is a field here; only this
+//! module and the composition root see them all.
+
+pub mod agent;
+pub mod environment;
+pub mod settings;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::agent::Agent;
+use self::settings::{Approval, Settings};
+use crate::document::DocumentError;
+use crate::executor::breaker;
+use crate::permission;
+use crate::registry::view::View;
+use crate::server::http::auth::{Tokens, TokensError};
+use crate::server::{self, ApprovalMode};
+use crate::source::upstream::{self, config as mcp};
+use crate::telemetry;
+
+/// The longest message, unless said otherwise.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+/// How long a person may take to answer, unless said otherwise.
+const APPROVAL_TIMEOUT: Duration = Duration::from_mins(5);
+/// How many calls run at once, unless said otherwise.
+const CONCURRENT_CALLS: usize = 256;
+
+/// The built-in tools that are served when no file says what to serve.
+const DEFAULT_BUILTINS: [&str; 3] = ["file.read", "file.list", "file.grep"];
+
+/// Everything that a run is made of.
+#[derive(Debug)]
+pub struct Config {
+    /// The folder that file tools work in.
+    pub workspace: PathBuf,
+    /// The keys of the built-in tools, in order.
+    pub builtin: Vec<String>,
+    /// The upstream servers.
+    pub upstream: upstream::Config,
+    /// What is allowed without asking.
+    pub permission: permission::Config,
+    /// Which tools there are for clients.
+    pub view: View,
+    /// When to leave a failing tool alone.
+    pub breaker: Option<breaker::Config>,
+    /// How clients are served.
+    pub server: server::Config,
+    /// Where clients are served over HTTP.
+    pub http: Option<server::http::Config>,
+    /// Whether the client at our standard streams is served.
+    pub stdio: bool,
+    /// What becomes of a run whose required upstream fails.
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of a run whose required upstream fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It ends.
+    Stop,
+    /// The rest is served.
+    Serve,
+}
+
+/// The world a configuration is read in.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The environment.
+    pub environment: BTreeMap<String, String>,
+    /// The current folder.
+    pub directory: PathBuf,
+    /// Our own binary, for upstreams that are us.
+    pub exe: Option<PathBuf>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file is not what it should be.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// An MCP file is not what it should be.
+    #[error(transparent)]
+    Mcp(#[from] mcp::LoadError),
+    /// A variable of the environment is not what it should be.
+    #[error(transparent)]
+    Environment(#[from] environment::EnvironmentError),
+    /// The token file cannot be used.
+    #[error("{}: {error}", file.display())]
+    Tokens {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: TokensError,
+    },
+    /// A file cannot be read.
+    #[error("the {what} {} cannot be used: {error}", file.display())]
+    Unreadable {
+        /// What it is for, as its setting is called.
+        what: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The current folder would be served without anybody having said so.
+    #[error(
+        "the current folder is {}, and all of it would be served; give --workspace to say which folder you mean, or --mcp or --agent for other tools",
+        .0.display()
+    )]
+    UnsaidWorkspace(PathBuf),
+    /// A rule about single tools is none.
+    #[error("--permit, --ask, --forbid: {0}")]
+    Rule(#[from] permission::BadRule),
+}
+
+impl ConfigError {
+    /// Returns the message for a terminal: a mistake in a file with its line and a caret.
+    pub fn render(&self) -> String {
+        match self {
+            Self::Document(error) => error.render(),
+            Self::Mcp(mcp::LoadError::Document(error)) => error.render(),
+            error => error.to_string(),
+        }
+    }
+}
+
+/// Completes what the flags leave open by the environment and the file of `--config`.
+pub fn complete(flags: Settings, host: &Host) -> Result<Settings, ConfigError> {
+    let settings = flags.over(environment::read(&host.environment, &host.directory)?);
+    Ok(match &settings.config {
+        Some(path) => {
+            let below = settings::read(path)?;
+            settings.over(below)
+        }
+        None => settings,
+    })
+}
+
+/// Returns what is logged; known before anything else is, so that the rest can be logged.
+pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> telemetry::Config {
+    let settings::Log { file, format, filter } = settings.log.clone();
+    let format = match format.unwrap_or_default() {
+        settings::LogFormat::Text => telemetry::Format::Text,
+        settings::LogFormat::Json => telemetry::Format::Json,
+    };
+    let filter = filter.unwrap_or_else(|| default_filter.to_owned());
+    telemetry::Config { file, format, filter, color }
+}
+
+impl Config {
+    /// Reads the files that the settings name and puts everything together.
+    pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
+        let agent = settings.agent.as_deref().map(Agent::read).transpose()?;
+        let mcp_files = settings.mcp.clone().unwrap_or_default();
+        let workspace = workspace(&settings, agent.as_ref(), host)?;
+        let on_failure = match (&agent, settings.keep_going) {
+            (_, Some(false)) | (Some(_), None) => OnFailure::Stop,
+            (_, Some(true)) | (None, None) => OnFailure::Serve,
+        };
+        let builtin = match &agent {
+            Some(agent) => agent.builtin()?,
+            None if mcp_files.is_empty() => DEFAULT_BUILTINS.map(str::to_owned).into(),
+            None => Vec::new(),
+        };
+        let mut files = agent.as_ref().and_then(Agent::mcp).into_iter().collect::<Vec<_>>();
+        files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
+        let upstream = upstreams(&settings, files, &workspace, host, on_failure)?;
+        let http = http(&settings)?;
+        let approval = match settings.approval.mode {
+            None if agent.is_none() && !mcp_files.is_empty() => ApprovalMode::Client,
+            None | Some(Approval::Ask) => ApprovalMode::Ask,
+            Some(Approval::Client) => ApprovalMode::Client,
+            Some(Approval::Deny) => ApprovalMode::Deny,
+        };
+        let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
+        let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
+        let said = &settings.approval;
+        permission.rules =
+            permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))?;
+        let limits = settings.limits;
+        let server = server::Config {
+            approval,
+            approval_timeout: said
+                .timeout_seconds
+                .map_or(APPROVAL_TIMEOUT, settings::Seconds::duration),
+            concurrent_calls: limits.concurrent_calls.map_or(CONCURRENT_CALLS, NonZeroUsize::get),
+            max_message_bytes: limits
+                .max_message_bytes
+                .map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get),
+            tool_timeout: limits.tool_timeout_seconds.map(settings::Seconds::duration),
+            agent_id: agent.as_ref().and_then(|agent| agent.name.clone()).unwrap_or_default(),
+            workspace: Arc::new(workspace.clone()),
+        };
+        Ok(Self {
+            workspace,
+            builtin,
+            upstream,
+            permission,
+            view: settings.view.view(),
+            breaker: settings.breaker.map(settings::Breaker::config),
+            server,
+            stdio: settings.stdio.unwrap_or(http.is_none()),
+            http,
+            on_failure,
+        })
+    }
+}
+
+/// Finds the folder of the file tools; absolute and resolved where it exists.
+fn workspace(
+    settings: &Settings,
+    agent: Option<&Agent>,
+    host: &Host,
+) -> Result<PathBuf, ConfigError> {
+    let said = match (&settings.workspace, agent) {
+        (Some(folder), _) => Some(folder.clone()),
+        (None, Some(agent)) => Some(agent.workspace()),
+        (None, None) => None,
+    };
+    let resolve = |folder: &Path| {
+        let folder = host.directory.join(folder);
+        folder.canonicalize().map_err(|error| ConfigError::Unreadable {
+            what: "workspace",
+            file: folder,
+            error,
+        })
+    };
+    if let Some(folder) = said {
+        return resolve(&folder);
+    }
+    let folder = resolve(Path::new("."))?;
+    let home = host.environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
+    let too_much = folder.parent().is_none() || home.as_deref() == Some(&*folder);
+    // Upstreams alone have no file tools; the folder is only where they start.
+    if too_much && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
+        return Err(ConfigError::UnsaidWorkspace(folder));
+    }
+    Ok(folder)
+}
+
+fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError> {
+    let Some(address) = settings.http else {
+        return Ok(None);
+    };
+    let tokens =
+        match &settings.token_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).map_err(|error| {
+                    ConfigError::Unreadable { what: "token file", file: file.clone(), error }
+                })?;
+                let tokens = Tokens::parse(&text);
+                Some(tokens.map_err(|error| ConfigError::Tokens { file: file.clone(), error })?)
+            }
+            None => None,
+        };
+    Ok(Some(server::http::Config { address, tokens }))
+}
+
+fn upstreams(
+    settings: &Settings,
+    files: Vec<(PathBuf, mcp::Overrides)>,
+    workspace: &Path,
+    host: &Host,
+    on_failure: OnFailure,
+) -> Result<upstream::Config, ConfigError> {
+    let (files, overrides): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    let overrides: mcp::Overrides = overrides.into_iter().flatten().collect();
+    let on_error = match on_failure {
+        OnFailure::Stop => mcp::OnError::Fail,
+        OnFailure::Serve => mcp::OnError::Skip,
+    };
+    let mut loaded = if files.is_empty() {
+        mcp::Loaded::default()
+    } else {
+        mcp::load(&files, &overrides, on_error)?
+    };
+    for server in &mut loaded.servers {
+        // The agent file's word comes before the operator's, and his before the MCP file's.
+        let said = overrides.get(&server.name).cloned().unwrap_or_default();
+        let operator = settings.upstream.get(&server.name).cloned().unwrap_or_default();
+        server.required = said.required.or(operator.required).unwrap_or(server.required);
+        server.trust_annotations =
+            said.trust_annotations.or(operator.trust_annotations).unwrap_or(false);
+    }
+    let operator =
+        settings.upstream.iter().map(|(name, theirs)| (name.clone(), theirs.operator())).collect();
+    let mut environment = host.environment.clone();
+    if let Some(exe) = &host.exe {
+        environment.insert("IRIS_MCP_EXE".to_owned(), exe.display().to_string());
+    }
+    let max_message_bytes =
+        settings.limits.max_message_bytes.map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get);
+    Ok(upstream::Config {
+        loaded,
+        operator,
+        environment,
+        workspace: workspace.to_path_buf(),
+        max_message_bytes,
+    })
+}

@@ -1,0 +1,157 @@
+//! The settings that the environment has: `IRIS_MCP_*`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::settings::{ApprovalSettings, Breaker, Expected, Limits, Log, Settings};
+use crate::document::hint;
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "IRIS_MCP_";
+
+/// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
+pub const VARIABLES: [&str; 23] = [
+    "IRIS_MCP_AGENT",
+    "IRIS_MCP_APPROVAL",
+    "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
+    "IRIS_MCP_ASK",
+    "IRIS_MCP_BREAKER_COOLDOWN_SECONDS",
+    "IRIS_MCP_BREAKER_FAILURE_THRESHOLD",
+    "IRIS_MCP_CONCURRENT_CALLS",
+    "IRIS_MCP_CONFIG",
+    "IRIS_MCP_EXE",
+    "IRIS_MCP_FORBID",
+    "IRIS_MCP_HTTP",
+    "IRIS_MCP_KEEP_GOING",
+    "IRIS_MCP_LOG",
+    "IRIS_MCP_LOG_FILE",
+    "IRIS_MCP_LOG_FORMAT",
+    "IRIS_MCP_MAX_MESSAGE_BYTES",
+    "IRIS_MCP_MCP",
+    "IRIS_MCP_PERMIT",
+    "IRIS_MCP_STDIO",
+    "IRIS_MCP_TOKEN_FILE",
+    "IRIS_MCP_TOOL_TIMEOUT_SECONDS",
+    "IRIS_MCP_VIEW_DENY",
+    "IRIS_MCP_WORKSPACE",
+];
+
+/// A variable that cannot be used. Its value is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvironmentError {
+    /// The value is not one for this setting.
+    #[error("{variable}: {expected}")]
+    Value {
+        /// The variable.
+        variable: &'static str,
+        /// What it should be.
+        expected: Expected,
+    },
+    /// There is no such setting.
+    #[error("{variable}: there is no such setting{}", hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+    Unknown {
+        /// The variable.
+        variable: String,
+        /// The nearest one there is.
+        hint: Option<String>,
+    },
+}
+
+/// Reads the settings of an environment; relative paths start from `directory`.
+///
+/// An empty variable counts as not set.
+pub fn read(
+    environment: &BTreeMap<String, String>,
+    directory: &Path,
+) -> Result<Settings, EnvironmentError> {
+    for variable in environment.keys().filter(|variable| variable.starts_with(PREFIX)) {
+        if !VARIABLES.contains(&variable.as_str()) {
+            let hint = hint::nearest(variable, VARIABLES)
+                .map(|nearest| format!("did you mean {nearest}?"));
+            return Err(EnvironmentError::Unknown { variable: variable.clone(), hint });
+        }
+    }
+    let of = |variable: &'static str| environment.get(variable).filter(|value| !value.is_empty());
+    let path = |variable| of(variable).map(PathBuf::from);
+    let breaker = Breaker {
+        failure_threshold: parsed(of, "IRIS_MCP_BREAKER_FAILURE_THRESHOLD", "a whole number")?,
+        cooldown_seconds: parsed(of, "IRIS_MCP_BREAKER_COOLDOWN_SECONDS", "a number of seconds")?,
+    };
+    let mut settings = Settings {
+        config: path("IRIS_MCP_CONFIG").map(|path| directory.join(path)),
+        agent: path("IRIS_MCP_AGENT"),
+        mcp: of("IRIS_MCP_MCP").map(|paths| names(paths).map(PathBuf::from).collect()),
+        workspace: path("IRIS_MCP_WORKSPACE"),
+        stdio: switch(of, "IRIS_MCP_STDIO")?,
+        http: parsed(of, "IRIS_MCP_HTTP", "an address and a port, such as 127.0.0.1:8808")?,
+        token_file: path("IRIS_MCP_TOKEN_FILE"),
+        keep_going: switch(of, "IRIS_MCP_KEEP_GOING")?,
+        approval: ApprovalSettings {
+            mode: parsed(of, "IRIS_MCP_APPROVAL", "`ask`, `client` or `deny`")?,
+            timeout_seconds: parsed(
+                of,
+                "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
+                "a number of seconds above 0",
+            )?,
+            permit: of("IRIS_MCP_PERMIT").map(|list| names(list).collect()),
+            ask: of("IRIS_MCP_ASK").map(|list| names(list).collect()),
+            forbid: of("IRIS_MCP_FORBID").map(|list| names(list).collect()),
+        },
+        limits: Limits {
+            tool_timeout_seconds: parsed(
+                of,
+                "IRIS_MCP_TOOL_TIMEOUT_SECONDS",
+                "a number of seconds above 0",
+            )?,
+            max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", "a whole number above 0")?,
+            concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", "a whole number above 0")?,
+        },
+        breaker: (breaker != Breaker::default()).then_some(breaker),
+        log: Log {
+            file: path("IRIS_MCP_LOG_FILE"),
+            format: parsed(of, "IRIS_MCP_LOG_FORMAT", "`text` or `json`")?,
+            filter: of("IRIS_MCP_LOG").cloned(),
+        },
+        ..Settings::default()
+    };
+    settings.view.deny = of("IRIS_MCP_VIEW_DENY").map(|list| names(list).collect());
+    settings.rebase(directory);
+    Ok(settings)
+}
+
+/// Takes a list apart; what is between two commas may be nothing, and then is nothing.
+fn names(list: &str) -> impl Iterator<Item = String> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+fn parsed<'a, T: FromStr>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+    expected: &'static str,
+) -> Result<Option<T>, EnvironmentError> {
+    let Some(value) = of(variable) else {
+        return Ok(None);
+    };
+    let value = value
+        .parse()
+        .map_err(|_| EnvironmentError::Value { variable, expected: Expected(expected) })?;
+    Ok(Some(value))
+}
+
+fn switch<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+) -> Result<Option<bool>, EnvironmentError> {
+    match of(variable).map(String::as_str) {
+        None => Ok(None),
+        Some("1" | "true" | "yes" | "on") => Ok(Some(true)),
+        Some("0" | "false" | "no" | "off") => Ok(Some(false)),
+        Some(_) => {
+            Err(EnvironmentError::Value { variable, expected: Expected("`true` or `false`") })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

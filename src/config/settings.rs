@@ -1,0 +1,370 @@
+//! The server's own settings, as they can be written in each of their places.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::document::{Document, DocumentError, Format};
+use crate::executor::breaker;
+use crate::registry::view::View;
+use crate::source::upstream::{Operator, client::Protocol};
+
+/// What one place says; what it leaves open is looked for in the next.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The file with more settings; a flag or a variable only.
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// The agent file.
+    pub agent: Option<PathBuf>,
+    /// The MCP files.
+    pub mcp: Option<Vec<PathBuf>>,
+    /// The folder of the file tools.
+    pub workspace: Option<PathBuf>,
+    /// Whether to serve the client at our standard streams.
+    pub stdio: Option<bool>,
+    /// Where to serve clients over HTTP.
+    pub http: Option<SocketAddr>,
+    /// The file with the tokens of HTTP clients.
+    pub token_file: Option<PathBuf>,
+    /// Whether the rest is served when a required upstream fails.
+    pub keep_going: Option<bool>,
+    /// Who answers when a call needs a person.
+    pub approval: ApprovalSettings,
+    /// Limits.
+    pub limits: Limits,
+    /// When to leave a failing tool alone; without it, never.
+    pub breaker: Option<Breaker>,
+    /// Which tools there are for clients.
+    pub view: ViewSettings,
+    /// What is logged, and where.
+    pub log: Log,
+    /// What the operator says of single upstreams.
+    pub upstream: BTreeMap<String, UpstreamSettings>,
+}
+
+/// The settings under `approval`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApprovalSettings {
+    /// Who answers.
+    pub mode: Option<Approval>,
+    /// How long a person may take, in seconds.
+    pub timeout_seconds: Option<Seconds>,
+    /// Tools that need nobody's approval.
+    pub permit: Option<Vec<String>>,
+    /// Tools that always need a person's approval.
+    pub ask: Option<Vec<String>>,
+    /// Tools that are always refused.
+    pub forbid: Option<Vec<String>>,
+}
+
+/// Who answers when a call needs a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approval {
+    /// The person at the client is asked.
+    Ask,
+    /// The client asks by itself.
+    Client,
+    /// Nobody is asked.
+    Deny,
+}
+
+/// The settings under `limits`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// How long a call may take, in seconds.
+    pub tool_timeout_seconds: Option<Seconds>,
+    /// The longest message, in bytes.
+    pub max_message_bytes: Option<NonZeroUsize>,
+    /// How many calls run at once.
+    pub concurrent_calls: Option<NonZeroUsize>,
+}
+
+/// The settings under `breaker`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    /// How many failures in a row open it.
+    pub failure_threshold: Option<u32>,
+    /// How long it stays open, in seconds.
+    pub cooldown_seconds: Option<f64>,
+}
+
+/// The settings under `view`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ViewSettings {
+    /// The groups to keep.
+    pub include_groups: Option<BTreeSet<String>>,
+    /// Tools to keep in any case.
+    pub allow: Option<BTreeSet<String>>,
+    /// Tools to drop.
+    pub deny: Option<BTreeSet<String>>,
+}
+
+/// The settings under `log`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// The file; standard error without one.
+    pub file: Option<PathBuf>,
+    /// The form of a line.
+    pub format: Option<LogFormat>,
+    /// What is logged: a level, or levels by module.
+    pub filter: Option<String>,
+}
+
+/// The form of a line of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// The settings under `upstream.NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamSettings {
+    /// Which protocol era to speak.
+    pub protocol: Option<ProtocolName>,
+    /// Whether its word that a tool changes nothing is believed.
+    pub trust_annotations: Option<bool>,
+    /// How many calls may be under way at once.
+    pub max_concurrency: Option<NonZeroUsize>,
+    /// Whether its failure is everybody's.
+    pub required: Option<bool>,
+    /// Variables of our environment that it also gets.
+    pub inherit_env: Option<Vec<String>>,
+    /// Whether a result that breaks its own output schema is an error.
+    pub strict_output: Option<bool>,
+}
+
+/// The name of a protocol era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolName {
+    /// The modern one, if the server speaks it.
+    Auto,
+    /// 2026-07-28.
+    Modern,
+    /// 2025-11-25 and before.
+    Legacy,
+}
+
+/// A time in seconds, above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Seconds(Duration);
+
+/// Why a text or a number is not the value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {0}")]
+pub struct Expected(pub &'static str);
+
+/// Reads a settings file; relative paths in it start from its folder.
+pub fn read(path: &Path) -> Result<Settings, DocumentError> {
+    let document = Document::open(path, Format::Toml)?;
+    let mut settings: Settings = document.decode()?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    settings.rebase(folder);
+    Ok(settings)
+}
+
+impl Settings {
+    /// Lets every relative path start from `folder`.
+    pub(crate) fn rebase(&mut self, folder: &Path) {
+        let single =
+            [&mut self.agent, &mut self.workspace, &mut self.token_file, &mut self.log.file];
+        let paths = single.into_iter().flatten().chain(self.mcp.iter_mut().flatten());
+        for path in paths {
+            *path = folder.join(&path);
+        }
+    }
+
+    /// Completes what this place leaves open by what the next one says.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        let mut upstream = below.upstream;
+        for (name, theirs) in self.upstream {
+            let below = upstream.remove(&name).unwrap_or_default();
+            upstream.insert(name, theirs.over(below));
+        }
+        Self {
+            config: self.config.or(below.config),
+            agent: self.agent.or(below.agent),
+            mcp: self.mcp.or(below.mcp),
+            workspace: self.workspace.or(below.workspace),
+            stdio: self.stdio.or(below.stdio),
+            http: self.http.or(below.http),
+            token_file: self.token_file.or(below.token_file),
+            keep_going: self.keep_going.or(below.keep_going),
+            approval: self.approval.over(below.approval),
+            limits: self.limits.over(below.limits),
+            breaker: match (self.breaker, below.breaker) {
+                (Some(ours), Some(below)) => Some(ours.over(below)),
+                (ours, below) => ours.or(below),
+            },
+            view: ViewSettings {
+                include_groups: self.view.include_groups.or(below.view.include_groups),
+                allow: self.view.allow.or(below.view.allow),
+                deny: self.view.deny.or(below.view.deny),
+            },
+            log: Log {
+                file: self.log.file.or(below.log.file),
+                format: self.log.format.or(below.log.format),
+                filter: self.log.filter.or(below.log.filter),
+            },
+            upstream,
+        }
+    }
+}
+
+impl ApprovalSettings {
+    fn over(self, below: Self) -> Self {
+        Self {
+            mode: self.mode.or(below.mode),
+            timeout_seconds: self.timeout_seconds.or(below.timeout_seconds),
+            permit: self.permit.or(below.permit),
+            ask: self.ask.or(below.ask),
+            forbid: self.forbid.or(below.forbid),
+        }
+    }
+}
+
+impl Limits {
+    fn over(self, below: Self) -> Self {
+        Self {
+            tool_timeout_seconds: self.tool_timeout_seconds.or(below.tool_timeout_seconds),
+            max_message_bytes: self.max_message_bytes.or(below.max_message_bytes),
+            concurrent_calls: self.concurrent_calls.or(below.concurrent_calls),
+        }
+    }
+}
+
+impl Breaker {
+    fn over(self, below: Self) -> Self {
+        Self {
+            failure_threshold: self.failure_threshold.or(below.failure_threshold),
+            cooldown_seconds: self.cooldown_seconds.or(below.cooldown_seconds),
+        }
+    }
+
+    pub(super) fn config(self) -> breaker::Config {
+        let default = breaker::Config::default();
+        // Below zero, and what is no time at all, means no cooldown.
+        let cooldown = self
+            .cooldown_seconds
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        breaker::Config {
+            failure_threshold: self.failure_threshold.unwrap_or(default.failure_threshold),
+            cooldown: cooldown.unwrap_or(default.cooldown),
+        }
+    }
+}
+
+impl ViewSettings {
+    pub(super) fn view(&self) -> View {
+        View {
+            include_groups: self.include_groups.clone(),
+            allow: self.allow.clone().unwrap_or_default(),
+            deny: self.deny.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl UpstreamSettings {
+    fn over(self, below: Self) -> Self {
+        Self {
+            protocol: self.protocol.or(below.protocol),
+            trust_annotations: self.trust_annotations.or(below.trust_annotations),
+            max_concurrency: self.max_concurrency.or(below.max_concurrency),
+            required: self.required.or(below.required),
+            inherit_env: self.inherit_env.or(below.inherit_env),
+            strict_output: self.strict_output.or(below.strict_output),
+        }
+    }
+
+    pub(super) fn operator(&self) -> Operator {
+        let default = Operator::default();
+        let protocol = match self.protocol {
+            None | Some(ProtocolName::Auto) => Protocol::Auto,
+            Some(ProtocolName::Modern) => Protocol::Modern,
+            Some(ProtocolName::Legacy) => Protocol::Legacy,
+        };
+        Operator {
+            protocol,
+            max_concurrency: self
+                .max_concurrency
+                .map_or(default.max_concurrency, NonZeroUsize::get),
+            inherit_env: self.inherit_env.clone().unwrap_or_default(),
+            strict_output: self.strict_output.unwrap_or(default.strict_output),
+        }
+    }
+}
+
+impl Seconds {
+    pub(super) fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = Expected;
+
+    fn try_from(seconds: f64) -> Result<Self, Self::Error> {
+        match Duration::try_from_secs_f64(seconds) {
+            Ok(duration) if !duration.is_zero() => Ok(Self(duration)),
+            _ => Err(Expected("a number of seconds above 0")),
+        }
+    }
+}
+
+impl FromStr for Seconds {
+    type Err = Expected;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let seconds: f64 = text.parse().map_err(|_| Expected("a number of seconds above 0"))?;
+        Self::try_from(seconds)
+    }
+}
+
+impl FromStr for Approval {
+    type Err = Expected;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "ask" => Ok(Self::Ask),
+            "client" => Ok(Self::Client),
+            "deny" => Ok(Self::Deny),
+            _ => Err(Expected("`ask`, `client` or `deny`")),
+        }
+    }
+}
+
+impl FromStr for LogFormat {
+    type Err = Expected;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(Expected("`text` or `json`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
