@@ -1,0 +1,21 @@
+//! The tests that see the project from outside, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a fixture talks to its test on standard output")]
+#![expect(clippy::disallowed_methods, reason = "a fixture is a process that is to be killed")]
+
+mod approvals;
+mod binary;
+mod call;
+mod changes;
+mod conformance;
+mod example;
+mod fixture;
+mod http;
+mod peers;
+mod process;
+mod session;
+mod start;
+mod stdio;
+mod tidy;
+mod upstream;
+mod web;

@@ -1,0 +1,99 @@
+//! Finds what is left of a test's processes.
+
+use std::fmt;
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long the most stubborn family may live after its host.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// A text in the environment of every process of a test, and in no other.
+#[derive(Debug)]
+pub(crate) struct Mark(String);
+
+impl From<&str> for Mark {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Mark {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let random = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap();
+        Self(format!("mark-{}-{number}-{}", std::process::id(), random.trim()))
+    }
+
+    /// Returns the processes that carry the mark.
+    pub(crate) fn bearers(&self) -> Vec<i32> {
+        processes()
+            .filter(|pid| {
+                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environ.windows(self.0.len()).any(|piece| piece == self.0.as_bytes())
+            })
+            .collect()
+    }
+
+    /// Fails if anything carries the mark.
+    #[track_caller]
+    pub(crate) fn has_vanished(&self) {
+        let bearers = self.bearers();
+        assert!(bearers.is_empty(), "left: {bearers:?}");
+    }
+
+    /// Waits until nothing carries the mark.
+    #[track_caller]
+    pub(crate) fn vanishes(&self) {
+        eventually("nothing is left", || self.bearers().is_empty());
+    }
+
+    /// Kills whatever carries the mark.
+    pub(crate) fn kill(&self) {
+        eventually("all are killed", || {
+            let bearers = self.bearers();
+            for pid in &bearers {
+                let _gone = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+            bearers.is_empty()
+        });
+    }
+}
+
+/// Returns every process id there is.
+fn processes() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+}
+
+/// Returns the children of a process, zombies included.
+pub(crate) fn children(parent: Pid) -> Vec<i32> {
+    processes()
+        .filter(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+            fields.split_ascii_whitespace().nth(1) == Some(&parent.to_string())
+        })
+        .collect()
+}
+
+/// Waits until `condition` holds, and fails if it does not within three seconds.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < until, "not within {DEADLINE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

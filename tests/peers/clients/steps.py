@@ -1,0 +1,157 @@
+"""What the Python drivers have in common: reading a description, running its steps, printing one line.
+
+A description is one JSON argument:
+
+    {"transport": {"command": ["…"], "env": {…}, "cwd": "…"} | {"url": "…", "headers": {…}},
+     "mode": "legacy" | "auto",
+     "elicit": {"action": "accept", "content": {…}},
+     "steps": [{"op": "list"}, {"op": "call", "name": "…", "arguments": {…}, "timeout_s": 20},
+               {"op": "cancel_call", "name": "…", "arguments": {…}, "after_progress": 1},
+               {"op": "cancel_call", "name": "…", "arguments": {…}, "after_ms": 500},
+               {"op": "resources"}, {"op": "ping"}]}
+
+One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...]}. A step
+that the server answered with a protocol error has an "error" with its code; the exit code is not 0
+only when the client itself got into trouble, and then the line has a "trouble".
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import anyio
+from mcp import MCPError
+
+DEFAULT_TIMEOUT_S = 60.0
+
+
+class Port(Protocol):
+    """One connected client, reduced to what the steps need."""
+
+    async def tools(self) -> list[Any]: ...
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Callable[..., Any] | None) -> Any: ...
+
+    async def resources(self) -> list[Any]: ...
+
+    async def ping(self) -> None: ...
+
+
+def plain(value: Any) -> Any:
+    """Returns a model of the SDK as it stands on the wire."""
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def listed(port: Port, _step: dict[str, Any]) -> dict[str, Any]:
+    tools = await port.tools()
+    return {"tools": [tool.name for tool in tools], "definitions": [plain(tool) for tool in tools]}
+
+
+async def called(port: Port, step: dict[str, Any]) -> dict[str, Any]:
+    seen: list[float] = []
+
+    async def progress(done: float, _total: float | None = None, _message: str | None = None) -> None:
+        seen.append(done)
+
+    handler = progress if step.get("progress") else None
+    with anyio.fail_after(step.get("timeout_s", DEFAULT_TIMEOUT_S)):
+        result = await port.call(step["name"], step.get("arguments", {}), handler)
+    return {"result": plain(result), **({"progress": seen} if handler else {})}
+
+
+async def call_cancelled(port: Port, step: dict[str, Any]) -> dict[str, Any]:
+    """Starts a call, cancels it after so much progress or time, and tells how it ended."""
+    enough = anyio.Event()
+    seen: list[float] = []
+    ended: dict[str, Any] = {}
+
+    async def progress(done: float, _total: float | None = None, _message: str | None = None) -> None:
+        seen.append(done)
+        if "after_progress" in step and len(seen) >= step["after_progress"]:
+            enough.set()
+
+    async def body(scope: anyio.CancelScope) -> None:
+        with scope:
+            ended["result"] = plain(await port.call(step["name"], step.get("arguments", {}), progress))
+        enough.set()
+
+    started = time.monotonic()
+    with anyio.fail_after(step.get("timeout_s", DEFAULT_TIMEOUT_S)):
+        async with anyio.create_task_group() as tasks:
+            scope = anyio.CancelScope()
+            tasks.start_soon(body, scope)
+            if "after_ms" in step:
+                with anyio.move_on_after(step["after_ms"] / 1000):
+                    await enough.wait()
+            else:
+                await enough.wait()
+            asked = time.monotonic()
+            scope.cancel()
+    done = time.monotonic()
+    return {
+        "cancelled": scope.cancelled_caught,
+        "progress": len(seen),
+        "elapsed_ms": round((done - started) * 1000),
+        "after_cancel_ms": round((done - asked) * 1000),
+        **ended,
+    }
+
+
+async def resources_listed(port: Port, _step: dict[str, Any]) -> dict[str, Any]:
+    return {"resources": [str(resource.uri) for resource in await port.resources()]}
+
+
+async def pinged(port: Port, _step: dict[str, Any]) -> dict[str, Any]:
+    await port.ping()
+    return {"pong": True}
+
+
+OPS: dict[str, Callable[[Port, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
+    "list": listed,
+    "call": called,
+    "cancel_call": call_cancelled,
+    "resources": resources_listed,
+    "ping": pinged,
+}
+
+
+async def run_steps(port: Port, steps: list[dict[str, Any]], report: dict[str, Any]) -> None:
+    """Runs the steps one after another; each one's report stands at its own index."""
+    for step in steps:
+        try:
+            seen = await OPS[step["op"]](port, step)
+        except MCPError as error:
+            seen = {"error": {"code": error.error.code, "message": error.error.message, "data": error.error.data}}
+        report["steps"].append({"op": step["op"], **seen})
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Returns the errors inside nested groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in leaves(inner)]
+    return [error]
+
+
+def main(connect_and_run: Callable[[dict[str, Any], dict[str, Any]], Awaitable[None]]) -> None:
+    """Runs a driver: `connect_and_run(description, report)` fills in the report."""
+    description = json.loads(sys.argv[1])
+    report: dict[str, Any] = {"protocol": None, "server": None, "steps": [], "elicited": []}
+
+    async def bounded() -> None:
+        with anyio.fail_after(description.get("timeout_s", 120)):
+            await connect_and_run(description, report)
+
+    code = 0
+    try:
+        anyio.run(bounded)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the test must read it
+        report["trouble"] = "; ".join("".join(traceback.format_exception_only(leaf)).strip() for leaf in leaves(error))
+        traceback.print_exc()
+        code = 1
+    print(json.dumps(report), flush=True)
+    sys.exit(code)

@@ -1,0 +1,158 @@
+// Drives a server with the TypeScript SDK's client; see steps.py for the description it takes and
+// the line it prints. Run it with IRIS_PEERS set, since modules are looked up beside the importer.
+
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import path from 'node:path';
+import process from 'node:process';
+
+const modules = path.join(process.env.IRIS_PEERS ?? 'target/peers', 'npm', 'package.json');
+const require = createRequire(path.resolve(modules));
+const load = name => import(pathToFileURL(require.resolve(name)).href);
+const { Client, ProtocolError, SdkError, SdkErrorCode, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client');
+const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio');
+
+const DEFAULT_TIMEOUT_S = 60;
+
+function transportOf({ command, env, cwd, url, headers }) {
+  if (command) {
+    const inherited = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== undefined));
+    return new StdioClientTransport({
+      command: command[0],
+      args: command.slice(1),
+      env: { ...inherited, ...env },
+      cwd,
+      stderr: 'inherit',
+    });
+  }
+  return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: headers ?? {} } });
+}
+
+async function list(client) {
+  const tools = [];
+  let cursor;
+  do {
+    const page = await client.listTools(cursor ? { cursor } : undefined);
+    tools.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return { tools: tools.map(tool => tool.name), definitions: tools };
+}
+
+async function call(client, step) {
+  const seen = [];
+  const timeout = (step.timeout_s ?? DEFAULT_TIMEOUT_S) * 1000;
+  const onprogress = step.progress ? { onprogress: progress => seen.push(progress.progress) } : {};
+  const result = await client.callTool(
+    { name: step.name, arguments: step.arguments ?? {} },
+    { timeout, ...onprogress },
+  );
+  return { result, ...(step.progress ? { progress: seen } : {}) };
+}
+
+async function cancelCall(client, step) {
+  const controller = new AbortController();
+  const started = performance.now();
+  let asked = started;
+  let progress = 0;
+  const cancel = () => {
+    asked = performance.now();
+    controller.abort(new Error('cancelled by the driver'));
+  };
+  const timer = 'after_ms' in step ? setTimeout(cancel, step.after_ms) : undefined;
+  const options = {
+    signal: controller.signal,
+    timeout: (step.timeout_s ?? DEFAULT_TIMEOUT_S) * 1000,
+    onprogress: () => {
+      progress += 1;
+      if (progress === step.after_progress) cancel();
+    },
+  };
+  const ended = {};
+  try {
+    ended.result = await client.callTool({ name: step.name, arguments: step.arguments ?? {} }, options);
+  } catch (error) {
+    if (!controller.signal.aborted) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  const done = performance.now();
+  return {
+    cancelled: !('result' in ended),
+    progress,
+    elapsed_ms: Math.round(done - started),
+    after_cancel_ms: Math.round(done - asked),
+    ...ended,
+  };
+}
+
+const OPS = {
+  list,
+  call,
+  cancel_call: cancelCall,
+  resources: async client => ({ resources: (await client.listResources()).resources.map(found => found.uri) }),
+  ping: async client => (await client.ping(), { pong: true }),
+};
+
+// Returns what the other side would have answered, or throws on what is no answer.
+function protocolError(error) {
+  if (error instanceof ProtocolError) return { code: error.code, message: error.message, data: error.data };
+  // The SDK refuses by itself what the negotiated era does not have.
+  if (error instanceof SdkError && error.code === SdkErrorCode.MethodNotSupportedByProtocolVersion) {
+    return { code: -32601, message: error.message };
+  }
+  throw error;
+}
+
+async function runSteps(client, steps, report) {
+  for (const step of steps) {
+    let seen;
+    try {
+      seen = await OPS[step.op](client, step);
+    } catch (error) {
+      seen = { error: protocolError(error) };
+    }
+    report.steps.push({ op: step.op, ...seen });
+  }
+}
+
+async function connectAndRun(description, report) {
+  const client = new Client(
+    { name: 'iris-mcp-ts-driver', version: '1.0.0' },
+    {
+      capabilities: description.elicit ? { elicitation: {} } : {},
+      versionNegotiation: { mode: description.mode ?? 'auto' },
+    },
+  );
+  if (description.elicit) {
+    client.setRequestHandler('elicitation/create', request => {
+      report.elicited.push(request.params.message);
+      return description.elicit;
+    });
+  }
+  await client.connect(transportOf(description.transport));
+  report.protocol = client.getNegotiatedProtocolVersion() ?? null;
+  report.server = client.getServerVersion() ?? null;
+  report.instructions = client.getInstructions() ?? null;
+  try {
+    await runSteps(client, description.steps, report);
+  } finally {
+    await client.close();
+  }
+}
+
+const description = JSON.parse(process.argv[2]);
+const report = { protocol: null, server: null, steps: [], elicited: [] };
+const limit = (description.timeout_s ?? 120) * 1000;
+const late = new Promise((_, reject) => {
+  setTimeout(() => reject(new Error(`not done after ${limit} ms`)), limit).unref();
+});
+let code = 0;
+try {
+  await Promise.race([connectAndRun(description, report), late]);
+} catch (error) {
+  report.trouble = String(error);
+  console.error(error);
+  code = 1;
+}
+process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(code));
