@@ -160,9 +160,7 @@ fn hint(nearest: Option<&str>) -> String {
 
 /// Makes the definition of a file tool that only reads, whose results can be got again.
 fn reading(name: &str, title: &str, description: &str, schema: Value) -> ToolDefinition {
-    let mut definition = definition(name, description, schema);
-    definition.title = Some(title.to_owned());
-    "file".clone_into(&mut definition.group);
+    let mut definition = file_tool(name, title, description, schema);
     definition.capabilities = [Capability::Read].into();
     definition.retention = Retention::Observation;
     definition
@@ -170,23 +168,24 @@ fn reading(name: &str, title: &str, description: &str, schema: Value) -> ToolDef
 
 /// Makes the definition of a file tool that changes files; its results tell what was done.
 fn writing(name: &str, title: &str, description: &str, schema: Value) -> ToolDefinition {
-    let mut definition = definition(name, description, schema);
-    definition.title = Some(title.to_owned());
-    "file".clone_into(&mut definition.group);
+    let mut definition = file_tool(name, title, description, schema);
     definition.capabilities = [Capability::Write].into();
     definition.retention = Retention::Keep;
     definition
 }
 
-/// Makes the definition of a tool of ours, whose parts are constants.
-fn definition(name: &str, description: &str, schema: Value) -> ToolDefinition {
+/// Makes the definition of a file tool, whose parts are constants.
+fn file_tool(name: &str, title: &str, description: &str, schema: Value) -> ToolDefinition {
     let Value::Object(schema) = schema else { unreachable!("a schema is an object") };
     let schema = InputSchema::compile(schema)
         .unwrap_or_else(|error| unreachable!("a constant schema compiles: {error}"));
     let name = ToolName::parse(name)
         .unwrap_or_else(|error| unreachable!("a constant name is valid: {error}"));
-    ToolDefinition::new(name, description, schema)
-        .unwrap_or_else(|error| unreachable!("a constant description is not blank: {error}"))
+    let mut definition = ToolDefinition::new(name, description, schema)
+        .unwrap_or_else(|error| unreachable!("a constant description is not blank: {error}"));
+    definition.title = Some(title.to_owned());
+    "file".clone_into(&mut definition.group);
+    definition
 }
 
 #[cfg(test)]
