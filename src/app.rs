@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use self::report::Report;
 use crate::activity::Activity;
+use crate::artifact::ArtifactStore;
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
@@ -77,6 +78,8 @@ impl App {
             workspace,
             builtin,
             upstream,
+            artifacts,
+            context,
             permission,
             view,
             breaker,
@@ -89,9 +92,21 @@ impl App {
         let sessions = Arc::new(Sessions::default());
         let registry = Registry::new();
         let workspace = Arc::new(Workspace::open(&workspace)?);
-        let parts = builtin::Parts { workspace, sessions: Arc::clone(&sessions) };
-        let tools =
+        let artifacts = Arc::new(ArtifactStore::new(artifacts, Arc::clone(&workspace)));
+        let parts = builtin::Parts {
+            workspace,
+            sessions: Arc::clone(&sessions),
+            artifacts: Arc::clone(&artifacts),
+        };
+        let mut tools =
             builtin.iter().map(|key| builtin::make(key, &parts)).collect::<Result<Vec<_>, _>>()?;
+        let mut server = server;
+        if context {
+            let context_tools = builtin::context_tools(&parts);
+            // What cannot be called again is not recorded, nor referred to.
+            server.context = context_tools.iter().all(|tool| view.is_available(tool.definition()));
+            tools.extend(context_tools);
+        }
         if !tools.is_empty() {
             let publication = Publication { state: State::Ready, tools, ..Publication::default() };
             registry.publisher("built-in").publish(publication)?;
@@ -101,19 +116,21 @@ impl App {
             None => None,
         };
         let processes = Processes::new(processes, shutdown.clone());
-        let upstreams = Upstreams::start(upstream, &registry, processes, &shutdown);
+        let upstreams =
+            Upstreams::start(upstream, &registry, processes, Arc::clone(&artifacts), &shutdown);
         let executor = Executor::new(executor::Config {
             policy: Policy::new(permission),
             hooks: Hooks::default(),
             middleware: Vec::new(),
             breaker,
             activity: Arc::new(Activity::default()),
+            artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
         let exposure = Exposure::new(Arc::clone(&registry), view);
         let gateway = Gateway::new(
             server,
-            Parts { exposure, executor, sessions, shutdown: shutdown.clone() },
+            Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
         );
         Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure })
     }
@@ -207,7 +224,8 @@ impl App {
         cx: &CallContext,
         approver: &dyn Approver,
     ) -> Result<ToolResult, Interrupt> {
-        let Parts { exposure, executor, sessions, .. } = self.gateway.parts();
+        let Parts { exposure, executor, sessions, artifacts: _, shutdown: _ } =
+            self.gateway.parts();
         let catalogue = self.registry.settled().await;
         let session = sessions.get(&cx.session);
         let tool = match exposure.resolve(&catalogue, &session, name) {

@@ -5,6 +5,7 @@
 //! module and the composition root see them all.
 
 pub mod agent;
+pub mod artifacts;
 pub mod environment;
 pub mod settings;
 
@@ -16,12 +17,14 @@ use std::time::Duration;
 
 use self::agent::Agent;
 use self::settings::{Approval, Settings};
+use crate::artifact;
 use crate::document::DocumentError;
 use crate::executor::breaker;
 use crate::permission;
 use crate::registry::view::View;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
+use crate::source::upstream::keep::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
 
@@ -44,6 +47,10 @@ pub struct Config {
     pub builtin: Vec<String>,
     /// The upstream servers.
     pub upstream: upstream::Config,
+    /// What is kept in files, and where.
+    pub artifacts: artifact::Config,
+    /// Whether clients can read again what was called and what came of it.
+    pub context: bool,
     /// What is allowed without asking.
     pub permission: permission::Config,
     /// Which tools there are for clients.
@@ -172,7 +179,11 @@ impl Config {
         };
         let mut files = agent.as_ref().and_then(Agent::mcp).into_iter().collect::<Vec<_>>();
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
-        let upstream = upstreams(&settings, files, &workspace, host, on_failure)?;
+        let keep = settings.artifacts.keep(agent.is_some());
+        let upstream =
+            upstream::Config { keep, ..upstreams(&settings, files, &workspace, host, on_failure)? };
+        let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
+        let context = settings.context.or(agent.as_ref().map(Agent::context)).unwrap_or(false);
         let http = http(&settings)?;
         let approval = match settings.approval.mode {
             None if agent.is_none() && !mcp_files.is_empty() => ApprovalMode::Client,
@@ -198,11 +209,14 @@ impl Config {
             tool_timeout: limits.tool_timeout_seconds.map(settings::Seconds::duration),
             agent_id: agent.as_ref().and_then(|agent| agent.name.clone()).unwrap_or_default(),
             workspace: Arc::new(workspace.clone()),
+            context,
         };
         Ok(Self {
             workspace,
             builtin,
             upstream,
+            artifacts,
+            context,
             permission,
             view: settings.view.view(),
             breaker: settings.breaker.map(settings::Breaker::config),
@@ -237,13 +251,27 @@ fn workspace(
         return resolve(&folder);
     }
     let folder = resolve(Path::new("."))?;
-    let home = host.environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
-    let too_much = folder.parent().is_none() || home.as_deref() == Some(&*folder);
     // Upstreams alone have no file tools; the folder is only where they start.
-    if too_much && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
+    if is_too_much(&folder, host) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
         return Err(ConfigError::UnsaidWorkspace(folder));
     }
     Ok(folder)
+}
+
+fn artifacts(
+    settings: &Settings,
+    agent: Option<&Agent>,
+    workspace: &Path,
+    host: &Host,
+) -> artifact::Config {
+    let is_said = settings.workspace.is_some() || agent.is_some() || !is_too_much(workspace, host);
+    settings.artifacts.config(workspace, is_said, host)
+}
+
+/// Says whether a folder holds so much that somebody should have named it.
+fn is_too_much(folder: &Path, host: &Host) -> bool {
+    let home = host.environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
+    folder.parent().is_none() || home.as_deref() == Some(folder)
 }
 
 fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError> {
@@ -304,5 +332,6 @@ fn upstreams(
         environment,
         workspace: workspace.to_path_buf(),
         max_message_bytes,
+        keep: Keep::default(),
     })
 }

@@ -24,6 +24,7 @@ use self::breaker::Breaker;
 pub use self::call::{Ask, Permitted, Prepared, Requested};
 use self::call::{Checked, Granted};
 use crate::activity::{Activity, Decided, Started};
+use crate::artifact::ArtifactStore;
 use crate::hook::{Event, Finished, Hooks};
 use crate::middleware::{Chain, Middleware};
 use crate::permission::fingerprint::{Parts, fingerprint};
@@ -53,6 +54,8 @@ pub struct Executor {
     /// None unless the operator wants one.
     breaker: Option<Arc<Mutex<Breaker>>>,
     activity: Arc<Activity>,
+    /// None where results stay as long as they are.
+    artifacts: Option<Arc<ArtifactStore>>,
     /// Owns every body that was started.
     tasks: TaskTracker,
 }
@@ -70,6 +73,8 @@ pub struct Config {
     pub breaker: Option<breaker::Config>,
     /// Where records go.
     pub activity: Arc<Activity>,
+    /// Where long results are kept; without it they stay as long as they are.
+    pub artifacts: Option<Arc<ArtifactStore>>,
     /// Owns every body that is started.
     pub tasks: TaskTracker,
 }
@@ -77,9 +82,9 @@ pub struct Config {
 impl Executor {
     /// Puts an executor together.
     pub fn new(config: Config) -> Self {
-        let Config { policy, hooks, middleware, breaker, activity, tasks } = config;
+        let Config { policy, hooks, middleware, breaker, activity, artifacts, tasks } = config;
         let breaker = breaker.map(|config| Arc::new(Mutex::new(Breaker::new(config))));
-        Self { policy, hooks, middleware: middleware.into(), breaker, activity, tasks }
+        Self { policy, hooks, middleware: middleware.into(), breaker, activity, artifacts, tasks }
     }
 
     /// Prepares a call and runs it.
@@ -181,7 +186,11 @@ impl Executor {
             Some(refusal) => refusal.into(),
             None => self.run(call, frozen, cx).await?,
         };
-        Ok(finish::finish(result, call.checked(), cx))
+        let result = finish::finish(result, call.checked(), cx);
+        Ok(match &self.artifacts {
+            Some(artifacts) => finish::fit(result, call.checked(), cx, artifacts).await,
+            None => result,
+        })
     }
 
     /// Runs the wrappers and the body, then shows what came out to the after-hooks.

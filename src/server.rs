@@ -8,11 +8,13 @@
 pub mod approve;
 mod ask;
 pub mod caller;
+mod changes;
 pub mod envelope;
 pub mod http;
 pub mod list;
 pub mod port;
 pub mod project;
+mod resources;
 pub mod stdio;
 mod ticket;
 
@@ -24,18 +26,21 @@ use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, SubscriptionFilter, Tool as WireTool,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
+    Tool as WireTool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use self::approve::Approve;
 use self::caller::{Caller, Connection};
 use self::port::Port;
+use self::project::Form;
 use self::ticket::{Binding, Tickets};
+use crate::artifact::ArtifactStore;
 use crate::executor::{Executor, Prepared, Requested};
 use crate::exposure::{Exposure, Unresolved};
 use crate::permission::Request;
@@ -74,6 +79,8 @@ pub struct Config {
     pub agent_id: String,
     /// The workspace of every call; absolute and resolved.
     pub workspace: Arc<std::path::PathBuf>,
+    /// Whether it is recorded what was called and what came of it.
+    pub context: bool,
 }
 
 /// The parts of the program that a gateway answers from.
@@ -85,6 +92,8 @@ pub struct Parts {
     pub executor: Executor,
     /// What is kept for each client.
     pub sessions: Arc<Sessions>,
+    /// What is kept in files.
+    pub artifacts: Arc<ArtifactStore>,
     /// What ends everything.
     pub shutdown: Shutdown,
 }
@@ -224,13 +233,14 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("tools/call", context);
         let era = caller.client.era;
+        let form = Form::of(context, era, &self.connection);
         let catalogue = self.settled(context).await?;
         let session = self.shared.parts.sessions.get(&caller.session);
         let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
             Ok(tool) => tool,
             Err(Unresolved::Undisclosed(failure)) => {
                 let call_id = CallId::new(caller::random_id());
-                return project::reply(Ok(failure.into()), &call_id, era);
+                return project::reply(Ok(failure.into()), &call_id, form);
             }
             Err(unknown @ Unresolved::Unknown { .. }) => {
                 return Err(project::unknown_tool(&params.name, unknown));
@@ -245,7 +255,7 @@ impl Gateway {
             ),
             None => None,
         };
-        let offers_session = era == Era::Legacy || self.connection.is_one_client();
+        let offers_session = caller.client.alone;
         let given = params.input_responses.as_ref().and_then(|responses| responses.get(APPROVAL));
         let answer = retried.as_ref().and(given).map(|result| ask::answer(result, offers_session));
         let slot = tokio::select! {
@@ -276,8 +286,8 @@ impl Gateway {
                 let state = self.shared.tickets.issue(&call_id, binding);
                 Ok(project::input_required(APPROVAL, ask::form(&request, offers_session), state))
             }
-            Ok(Ended::Result(result)) => project::reply(Ok(*result), &call_id, era),
-            Err(interrupt) => project::reply(Err(interrupt), &call_id, era),
+            Ok(Ended::Result(result)) => project::reply(Ok(*result), &call_id, form),
+            Err(interrupt) => project::reply(Err(interrupt), &call_id, form),
         }
     }
 
@@ -285,47 +295,35 @@ impl Gateway {
     fn pipeline(
         &self,
         asked: Requested,
-        cx: CallContext,
+        mut cx: CallContext,
         approve: Approve,
     ) -> tokio::task::JoinHandle<Result<Ended, Interrupt>> {
         let shared = Arc::clone(&self.shared);
+        let record = shared.config.context.then(|| approve.session.record(&cx.client));
+        cx.turn = record.as_ref().map(|record| record.turn());
         let call = async move {
             let executor = &shared.parts.executor;
-            match executor.prepare(asked, &cx, &approve).await? {
-                Prepared::Ready(permitted) => executor
-                    .execute(permitted, &cx)
-                    .await
-                    .map(|result| Ended::Result(Box::new(result))),
-                Prepared::Refused(result) => Ok(Ended::Result(Box::new(result))),
-                Prepared::Ask(ask) => Ok(Ended::Ask(Box::new(ask.request().clone()))),
+            // What is not recorded is not copied.
+            let entry = record.map(|record| (record, asked.name.clone(), asked.arguments.clone()));
+            let result = match executor.prepare(asked, &cx, &approve).await {
+                Ok(Prepared::Ready(permitted)) => executor.execute(permitted, &cx).await,
+                Ok(Prepared::Refused(result)) => Ok(result),
+                Ok(Prepared::Ask(ask)) => return Ok(Ended::Ask(Box::new(ask.request().clone()))),
+                Err(interrupt) => Err(interrupt),
+            };
+            if let (Some((record, name, arguments)), Some(turn)) = (entry, &cx.turn) {
+                match &result {
+                    Ok(result) => record.add(turn, arguments, result),
+                    Err(interrupt) => {
+                        let result = project::interrupted(interrupt, &cx.call_id, &name);
+                        record.add(turn, arguments, &result);
+                    }
+                }
             }
+            result.map(|result| Ended::Result(Box::new(result)))
         };
         // A task is moved several times before and after it runs; in a box it is small.
         self.shared.parts.shutdown.tasks().spawn(Box::pin(call))
-    }
-
-    /// Tells a legacy client of every change of the list, until it is gone.
-    fn announce_changes(&self, context: NotificationContext<RoleServer>) {
-        let mut changed = self.shared.parts.exposure.registry().changed();
-        let ended = self.shared.parts.shutdown.child();
-        let peer = context.peer;
-        // Bounded by the connection: it ends when the peer's transport does.
-        let watch = async move {
-            loop {
-                tokio::select! {
-                    change = changed.changed() => if change.is_err() { return },
-                    () = ended.cancelled() => return,
-                    () = tokio::time::sleep(port::PEER_CHECK) => {
-                        if peer.is_transport_closed() { return }
-                        continue;
-                    }
-                }
-                if peer.notify_tool_list_changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        drop(self.shared.parts.shutdown.spawn("list_changed", watch));
     }
 }
 
@@ -403,19 +401,32 @@ impl ServerHandler for Gateway {
 
     async fn list_resources(
         &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let caller = self.caller("resources/list", &context);
+        let cursor = request.and_then(|request| request.cursor);
+        let artifacts = &self.shared.parts.artifacts;
+        guarded(resources::list(artifacts, &caller.session, cursor.as_deref())).await
+    }
+
+    async fn list_resource_templates(
+        &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::default())
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let data = json!({"uri": request.uri});
-        Err(ErrorData::invalid_params("there is no such resource; see resources/list", Some(data)))
+        let caller = self.caller("resources/read", &context);
+        let artifacts = &self.shared.parts.artifacts;
+        let read = guarded(resources::read(artifacts, &caller.session, &request.uri)).await?;
+        Ok(read.into())
     }
 
     fn accepted_subscription_filter(
@@ -428,24 +439,13 @@ impl ServerHandler for Gateway {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changed = self.shared.parts.exposure.registry().changed();
-        let ended = self.shared.parts.shutdown.child();
-        let wanted = context.accepted().tools_list_changed == Some(true);
-        loop {
-            tokio::select! {
-                change = changed.changed() => if change.is_err() { return Ok(()) },
-                () = context.cancelled() => return Ok(()),
-                () = ended.cancelled() => return Ok(()),
-            }
-            // Boxed for the same reason as what is guarded.
-            if wanted && Box::pin(context.sink().notify_tool_list_changed()).await.is_err() {
-                return Ok(());
-            }
-        }
+        let Parts { exposure, shutdown, .. } = &self.shared.parts;
+        changes::listen(exposure.registry(), shutdown, context).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.announce_changes(context);
+        let Parts { exposure, shutdown, .. } = &self.shared.parts;
+        changes::announce(exposure.registry(), shutdown, context.peer);
     }
 
     async fn on_custom_request(

@@ -1,10 +1,16 @@
 //! What is kept for one client between its calls, and nothing else is.
 
+pub mod record;
+
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lru::LruCache;
+
+use self::record::Record;
 use crate::permission::{Grants, Request};
-use crate::tool::SessionId;
+use crate::tool::{Client, SessionId};
 use crate::workspace::read_state::ReadState;
 
 /// All sessions, by id.
@@ -21,7 +27,13 @@ pub struct Session {
     grants: Mutex<Granted>,
     /// What was read of the workspace, and in which state.
     read_state: ReadState,
+    /// What was called and what came of it: one where the session is one client's, else one for
+    /// each name that a client gives itself.
+    records: Mutex<LruCache<String, Arc<Record>>>,
 }
+
+/// How many clients that share a session have records; the one that is silent longest loses its.
+const MOST_RECORDS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
 #[derive(Debug, Default)]
 struct Granted {
@@ -68,6 +80,7 @@ impl Session {
             revealed: Mutex::default(),
             grants: Mutex::default(),
             read_state: ReadState::default(),
+            records: Mutex::new(LruCache::new(MOST_RECORDS)),
         }
     }
 
@@ -79,6 +92,13 @@ impl Session {
     /// Returns what was read of the workspace, and in which state.
     pub fn read_state(&self) -> &ReadState {
         &self.read_state
+    }
+
+    /// Returns the record of a client, making it when it is new.
+    pub fn record(&self, client: &Client) -> Arc<Record> {
+        let name = if client.alone { String::new() } else { client.name.clone() };
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(records.get_or_insert_mut(name, Arc::default))
     }
 
     /// Notes that a search has disclosed a tool; true if it was not disclosed before.

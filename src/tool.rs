@@ -16,6 +16,7 @@ pub mod port;
 pub mod printed;
 pub mod result;
 pub mod schema;
+pub mod turn;
 pub mod typed;
 
 use async_trait::async_trait;
@@ -28,8 +29,9 @@ pub use self::definition::{
 };
 pub use self::interrupt::Interrupt;
 pub use self::port::{AskError, ClientPort, Closed};
-pub use self::result::{Artifact, Block, ErrorCode, Failure, ToolResult};
+pub use self::result::{Artifact, Block, ErrorCode, Failure, Hold, Image, ImageFile, ToolResult};
 pub use self::schema::{InputSchema, SchemaError};
+pub use self::turn::Turn;
 pub use self::typed::{ToolError, Typed, TypedTool};
 
 /// The arguments of a call: a JSON object whose key order is kept.

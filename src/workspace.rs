@@ -7,6 +7,7 @@
 //! folder and the kernel refuses to leave it (`openat2` with `RESOLVE_BENEATH`, or a walk by
 //! handles where that is missing). What was read is observed on the very handle it was read from.
 
+pub mod folder;
 pub mod mutate;
 pub mod read_state;
 pub mod walk;
@@ -15,7 +16,7 @@ mod lock;
 mod real_path;
 
 use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -287,6 +288,12 @@ impl OpenFile {
 impl Read for OpenFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.file.read(buffer)
+    }
+}
+
+impl Seek for OpenFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

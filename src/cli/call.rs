@@ -19,7 +19,8 @@ use crate::permission::{
 use crate::process;
 use crate::shutdown::signals;
 use crate::tool::{
-    Arguments, CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId, ToolResult,
+    Arguments, Artifact, CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId,
+    ToolResult,
 };
 
 #[derive(Debug, Args)]
@@ -98,6 +99,7 @@ impl Call {
             client: Client::default(),
             port: Arc::new(Closed),
             cancelled: cancelled.clone(),
+            turn: None,
             time_limit,
         };
         let approver = Terminal { yes: self.yes };
@@ -147,6 +149,15 @@ fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
         }
     };
     write(&result)?;
+    // Who sits at the terminal has the file.
+    if let Some(Artifact { path, text_path, .. }) = &result.artifact {
+        if let Some(text_path) = text_path {
+            say(format!("all of the result is in {text_path}"));
+        }
+        if result.native.is_some() {
+            say(format!("the whole MCP result is in {path}"));
+        }
+    }
     Ok(match &result.error {
         None => Exit::Ok,
         Some(failure) if failure.code == PERMISSION_ERROR || failure.code == USER_REJECTED => {

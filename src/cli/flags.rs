@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::config::Host;
 use crate::config::settings::{
-    Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
+    Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds, Settings,
 };
 
 #[derive(Debug, Args)]
@@ -38,6 +38,9 @@ pub(super) struct Flags {
     /// Tools that are always refused; can be repeated, and wins over the other two.
     #[arg(long, value_name = "GLOB")]
     forbid: Vec<String>,
+    /// Whether clients get the tools that read again what was called and what came of it.
+    #[arg(long, value_name = "on|off", value_parser = on_off)]
+    context: Option<bool>,
     /// How long a call may take, in seconds.
     #[arg(long, value_name = "SECONDS")]
     tool_timeout: Option<Seconds>,
@@ -86,6 +89,7 @@ impl Flags {
             permit,
             ask,
             forbid,
+            context,
             tool_timeout,
             max_message_bytes,
             concurrent_calls,
@@ -107,6 +111,7 @@ impl Flags {
                 ask: given(ask),
                 forbid: given(forbid),
             },
+            context,
             limits: Limits {
                 tool_timeout_seconds: tool_timeout,
                 max_message_bytes,
@@ -117,6 +122,14 @@ impl Flags {
         };
         settings.rebase(&host.directory);
         settings
+    }
+}
+
+fn on_off(text: &str) -> Result<bool, Expected> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Expected("`on` or `off`")),
     }
 }
 

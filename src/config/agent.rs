@@ -28,9 +28,8 @@ const NOT_USED_HERE: [&str; 9] = [
 ];
 
 /// Keys that change which tools there are or what becomes of a call, and that are not built yet.
-const NOT_BUILT: [&str; 10] = [
+const NOT_BUILT: [&str; 9] = [
     "command",
-    "context_policy",
     "decision",
     "goal",
     "hooks",
@@ -42,7 +41,7 @@ const NOT_BUILT: [&str; 10] = [
 ];
 
 /// The keys that are acted on.
-const USED: [&str; 4] = ["mcp", "name", "permissions", "tools"];
+const USED: [&str; 5] = ["context_policy", "mcp", "name", "permissions", "tools"];
 
 /// An agent file.
 #[derive(Debug)]
@@ -54,6 +53,7 @@ pub struct Agent {
     permissions: Permissions,
     tools: Tools,
     mcp: Option<Mcp>,
+    context: ContextPolicy,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,6 +78,47 @@ struct Tools {
     builtin: Vec<String>,
     python: Option<IgnoredAny>,
     subagent: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ContextPolicy {
+    enabled: bool,
+    deferred_tools: bool,
+    /// About a model's conversation, like the next one: checked, and not used by a tool server.
+    preserve_recent_tool_groups: u64,
+    old_result_preview_chars: u64,
+}
+
+impl Default for ContextPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            deferred_tools: false,
+            preserve_recent_tool_groups: 2,
+            old_result_preview_chars: 512,
+        }
+    }
+}
+
+impl ContextPolicy {
+    fn read(document: &Document) -> Result<Self, DocumentError> {
+        let Some(node) = document.root.get("context_policy").filter(|node| !node.is_null()) else {
+            return Ok(Self::default());
+        };
+        let context: Self = document.decode_node(node, "context_policy")?;
+        if !context.deferred_tools {
+            return Ok(context);
+        }
+        let entry = node.entry("deferred_tools");
+        let position = entry.map_or(document.root.position, |(key, _)| key.position);
+        let message = if context.enabled {
+            "deferred tools are not available in this version; remove this to go on without"
+        } else {
+            "deferred_tools needs context_policy.enabled"
+        };
+        Err(document.error_at(position, "context_policy.deferred_tools", message))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,9 +175,11 @@ impl Agent {
             Some(node) => document.decode_node(node, "permissions")?,
             None => Permissions::default(),
         };
+        let context = ContextPolicy::read(&document)?;
         let mcp = part("mcp").map(|node| document.decode_node(node, "mcp")).transpose()?;
         let name = part("name").map(|node| document.decode_node(node, "name")).transpose()?;
-        Ok(Self { name, file: file.to_path_buf(), document, permissions, tools, mcp })
+        let file = file.to_path_buf();
+        Ok(Self { name, file, document, permissions, tools, mcp, context })
     }
 
     /// Returns the keys of the built-in tools; each is known, available and there once.
@@ -180,6 +223,11 @@ impl Agent {
     pub(super) fn mcp(&self) -> Option<(PathBuf, Overrides)> {
         let Mcp { path, overrides } = self.mcp.as_ref()?;
         Some((self.folder().join(path), overrides.clone()))
+    }
+
+    /// Returns whether clients can read again what was called and what came of it.
+    pub(super) fn context(&self) -> bool {
+        self.context.enabled
     }
 
     fn folder(&self) -> &Path {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::artifacts::ArtifactSettings;
 use super::settings::{ApprovalSettings, Breaker, Expected, Limits, Log, Settings};
 use crate::document::hint;
 
@@ -11,15 +12,20 @@ use crate::document::hint;
 const PREFIX: &str = "IRIS_MCP_";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 23] = [
+pub const VARIABLES: [&str; 28] = [
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
     "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
+    "IRIS_MCP_ARTIFACTS_DIR",
+    "IRIS_MCP_ARTIFACTS_MAX_AGE",
+    "IRIS_MCP_ARTIFACTS_MAX_BYTES",
+    "IRIS_MCP_ARTIFACTS_MCP_NATIVE",
     "IRIS_MCP_ASK",
     "IRIS_MCP_BREAKER_COOLDOWN_SECONDS",
     "IRIS_MCP_BREAKER_FAILURE_THRESHOLD",
     "IRIS_MCP_CONCURRENT_CALLS",
     "IRIS_MCP_CONFIG",
+    "IRIS_MCP_CONTEXT",
     "IRIS_MCP_EXE",
     "IRIS_MCP_FORBID",
     "IRIS_MCP_HTTP",
@@ -98,6 +104,13 @@ pub fn read(
             ask: of("IRIS_MCP_ASK").map(|list| names(list).collect()),
             forbid: of("IRIS_MCP_FORBID").map(|list| names(list).collect()),
         },
+        artifacts: ArtifactSettings {
+            dir: path("IRIS_MCP_ARTIFACTS_DIR"),
+            mcp_native: parsed(of, "IRIS_MCP_ARTIFACTS_MCP_NATIVE", "`always` or `rich`")?,
+            max_bytes: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_BYTES", "a number of bytes")?,
+            max_age: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_AGE", "a time, such as `12h` or `30days`")?,
+        },
+        context: switch(of, "IRIS_MCP_CONTEXT")?,
         limits: Limits {
             tool_timeout_seconds: parsed(
                 of,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::artifacts::ArtifactSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::registry::view::View;
@@ -37,6 +38,10 @@ pub struct Settings {
     pub keep_going: Option<bool>,
     /// Who answers when a call needs a person.
     pub approval: ApprovalSettings,
+    /// What is kept in files.
+    pub artifacts: ArtifactSettings,
+    /// Whether clients can read again what was called and what came of it.
+    pub context: Option<bool>,
     /// Limits.
     pub limits: Limits,
     /// When to leave a failing tool alone; without it, never.
@@ -186,8 +191,13 @@ pub fn read(path: &Path) -> Result<Settings, DocumentError> {
 impl Settings {
     /// Lets every relative path start from `folder`.
     pub(crate) fn rebase(&mut self, folder: &Path) {
-        let single =
-            [&mut self.agent, &mut self.workspace, &mut self.token_file, &mut self.log.file];
+        let single = [
+            &mut self.agent,
+            &mut self.workspace,
+            &mut self.token_file,
+            &mut self.artifacts.dir,
+            &mut self.log.file,
+        ];
         let paths = single.into_iter().flatten().chain(self.mcp.iter_mut().flatten());
         for path in paths {
             *path = folder.join(&path);
@@ -212,6 +222,8 @@ impl Settings {
             token_file: self.token_file.or(below.token_file),
             keep_going: self.keep_going.or(below.keep_going),
             approval: self.approval.over(below.approval),
+            artifacts: self.artifacts.over(below.artifacts),
+            context: self.context.or(below.context),
             limits: self.limits.over(below.limits),
             breaker: match (self.breaker, below.breaker) {
                 (Some(ours), Some(below)) => Some(ours.over(below)),

@@ -83,6 +83,7 @@ pub(super) fn identify(context: &RequestContext<RoleServer>, connection: &Connec
         log_level: context.meta.get(LOG_LEVEL).and_then(Value::as_str).map(str::to_owned),
         meta: context.meta.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         name,
+        alone: era == Era::Legacy || connection.is_one_client(),
     };
     Caller { principal, session, client, client_version }
 }
@@ -129,6 +130,7 @@ impl Caller {
             client: self.client,
             port,
             cancelled: context.ct.clone(),
+            turn: None,
             time_limit: config.tool_timeout,
         }
     }

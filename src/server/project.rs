@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use rmcp::ErrorData;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
 
+use super::caller::Connection;
 use crate::exposure::Unresolved;
-use crate::tool::{Artifact, Block, CallId, Era, ErrorCode, Failure, Interrupt, ToolResult};
+use crate::tool::{Artifact, Block, CallId, Era, ErrorCode, Failure, Image, Interrupt, ToolResult};
 
 /// A call was sent and nobody can say whether it took effect.
 pub const TOOL_OUTCOME_UNKNOWN: ErrorCode = ErrorCode::new("TOOL_OUTCOME_UNKNOWN");
@@ -19,6 +22,48 @@ const RESULT_KEY: &str = "iris/result";
 /// The `_meta` key under which a modern result names its server.
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
+/// What a client can read of a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    era: Era,
+    /// It knows links to resources (since MCP 2025-06-18).
+    links: bool,
+    /// It is on this machine, and paths mean something to it.
+    paths: bool,
+}
+
+impl Form {
+    /// Says what the client of a request can read.
+    pub(super) fn of(
+        context: &RequestContext<RoleServer>,
+        era: Era,
+        connection: &Connection,
+    ) -> Self {
+        let links = context
+            .protocol_version()
+            .is_some_and(|version| version >= ProtocolVersion::V_2025_06_18);
+        Self { era, links, paths: connection.is_one_client() }
+    }
+}
+
+/// Makes the result of a call that has none, for those who need one.
+pub(super) fn interrupted(interrupt: &Interrupt, call_id: &CallId, name: &str) -> ToolResult {
+    let failure = match interrupt {
+        Interrupt::Cancelled => Failure::new(TOOL_OUTCOME_UNKNOWN, "the call was cancelled"),
+        Interrupt::OutcomeUnknown { target, reason } => Failure::new(
+            TOOL_OUTCOME_UNKNOWN,
+            format!("the call to {target} was sent and its outcome is unknown: {reason}"),
+        )
+        .with_detail("upstream", target.as_str()),
+        Interrupt::CleanupFailed { reason } => Failure::new(
+            TOOL_OUTCOME_UNKNOWN,
+            format!("the call ended but not everything it started did: {reason}"),
+        ),
+    };
+    let (call_id, tool_name) = (call_id.as_str().to_owned(), name.to_owned());
+    ToolResult { call_id, tool_name, ..failure.into() }
+}
+
 /// Makes the reply to a call that was made, whatever it came to.
 ///
 /// Failures are results with `isError`, so that the model can read them; an error is only
@@ -26,35 +71,27 @@ const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub(super) fn reply(
     outcome: Result<ToolResult, Interrupt>,
     call_id: &CallId,
-    era: Era,
+    form: Form,
 ) -> Result<Value, ErrorData> {
     let mut result: ToolResult = match outcome {
         Ok(result) => result,
         Err(Interrupt::Cancelled) => return Err(cancelled()),
-        Err(Interrupt::OutcomeUnknown { target, reason }) => {
-            let message =
-                format!("the call to {target} was sent and its outcome is unknown: {reason}");
-            Failure::new(TOOL_OUTCOME_UNKNOWN, message).with_detail("upstream", target).into()
-        }
-        Err(Interrupt::CleanupFailed { reason }) => Failure::new(
-            TOOL_OUTCOME_UNKNOWN,
-            format!("the call ended but not everything it started did: {reason}"),
-        )
-        .into(),
+        Err(interrupt) => interrupted(&interrupt, call_id, ""),
     };
     // What no stage finished has no identity yet.
     if result.call_id.is_empty() {
         call_id.as_str().clone_into(&mut result.call_id);
     }
-    Ok(Value::Object(wire(result, era)))
+    Ok(Value::Object(wire(result, form)))
 }
 
 /// Makes the wire form of a result.
 ///
 /// An upstream's own result goes out as it came, with our remarks added; any other is made of
 /// its model blocks.
-fn wire(mut result: ToolResult, era: Era) -> Map<String, Value> {
-    let remarks = remarks(&mut result);
+fn wire(mut result: ToolResult, form: Form) -> Map<String, Value> {
+    let remarks = remarks(&mut result, form);
+    let links = if form.links { links(&result) } else { Vec::new() };
     let mut wire = match result.native.take() {
         Some(native) => {
             // A large one is not copied, unless somebody else still looks at it.
@@ -76,6 +113,9 @@ fn wire(mut result: ToolResult, era: Era) -> Map<String, Value> {
             wire
         }
     };
+    if let Some(Value::Array(content)) = wire.get_mut("content") {
+        content.extend(links);
+    }
     let meta = meta_of(&mut wire);
     let upstream = meta.shift_remove(RESULT_KEY);
     let mut remarks = remarks;
@@ -83,8 +123,26 @@ fn wire(mut result: ToolResult, era: Era) -> Map<String, Value> {
         remarks.insert("upstream".to_owned(), upstream);
     }
     meta.insert(RESULT_KEY.to_owned(), Value::Object(remarks));
-    for_era(&mut wire, era);
+    for_era(&mut wire, form.era);
     wire
+}
+
+/// Makes links to the files of a result, unless it goes out as an upstream sent it.
+fn links(result: &ToolResult) -> Vec<Value> {
+    let Some(artifact) = &result.artifact else { return Vec::new() };
+    if result.native.is_some() && artifact.text_path.is_none() {
+        return Vec::new();
+    }
+    let published = artifact.name.as_deref();
+    let native = artifact.uri.as_ref().filter(|uri| Some(*uri) != artifact.text_uri.as_ref());
+    let link = |uri: &str, name: &str, mime_type: &str| json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": mime_type});
+    let text = artifact.text_uri.as_deref().map(|uri| link(uri, "all of the text", "text/plain"));
+    let native = native.map(|uri| {
+        let mut link = link(uri, published.unwrap_or("the native result"), &artifact.mime_type);
+        link["size"] = artifact.size_bytes.into();
+        link
+    });
+    text.into_iter().chain(native).collect()
 }
 
 /// Gives a result the form of its era.
@@ -122,14 +180,14 @@ fn meta_of(wire: &mut Map<String, Value>) -> &mut Map<String, Value> {
 fn block(block: Block) -> Value {
     match block {
         Block::Text(text) => json!({"type": "text", "text": text}),
-        Block::Image { mime_type, data } => {
+        Block::Image(Image { mime_type, data, .. }) => {
             json!({"type": "image", "mimeType": mime_type, "data": data.as_ref()})
         }
     }
 }
 
 /// What we have to say about a result; only what there is to say.
-fn remarks(result: &mut ToolResult) -> Map<String, Value> {
+fn remarks(result: &mut ToolResult, form: Form) -> Map<String, Value> {
     let mut remarks = Map::new();
     remarks.insert("call_id".to_owned(), result.call_id.as_str().into());
     if let Some(Failure { code, message: _, retryable, details }) = &mut result.error {
@@ -138,15 +196,40 @@ fn remarks(result: &mut ToolResult) -> Map<String, Value> {
         insert_filled(&mut remarks, "details", details);
     }
     insert_filled(&mut remarks, "data", &mut result.data);
-    if let Some(Artifact { path, mime_type, size_bytes, preview, text_path }) = &result.artifact {
-        let artifact = json!({
-            "path": path, "mime_type": mime_type, "size_bytes": size_bytes, "preview": preview, "text_path": text_path
-        });
-        remarks.insert("artifact".to_owned(), artifact);
+    if let Some(artifact) = &result.artifact {
+        remarks.insert("artifact".to_owned(), described(artifact, form));
     }
     insert_filled(&mut remarks, "stats", &mut result.stats);
     insert_filled(&mut remarks, "metadata", &mut result.metadata);
     remarks
+}
+
+/// Describes a file; a client elsewhere gets its address in the place of its path.
+fn described(artifact: &Artifact, form: Form) -> Value {
+    let Artifact {
+        path,
+        uri,
+        name: _,
+        mime_type,
+        size_bytes,
+        preview,
+        text_path,
+        text_uri,
+        hold: _,
+    } = artifact;
+    let shown = |path: Option<&String>, uri: &Option<String>| match uri {
+        Some(uri) if !form.paths => Some(uri.clone()),
+        _ => path.filter(|_| form.paths).cloned(),
+    };
+    json!({
+        "path": shown(Some(path), uri),
+        "mime_type": mime_type,
+        "size_bytes": size_bytes,
+        "preview": preview,
+        "text_path": shown(text_path.as_ref(), text_uri),
+        "uri": uri,
+        "text_uri": text_uri,
+    })
 }
 
 fn insert_filled(remarks: &mut Map<String, Value>, key: &str, members: &mut Map<String, Value>) {

@@ -1,10 +1,12 @@
 //! The built-in tools: which key of an agent file stands for which, and how they are made.
 
+pub mod context;
 mod edit_file;
 mod grep_search;
 mod list_files;
 mod notes;
 mod on_thread;
+mod publish_artifact;
 mod python_regex;
 mod read_file;
 mod text_reader;
@@ -21,9 +23,11 @@ use serde_json::Value;
 pub use self::edit_file::{AMBIGUOUS_MATCH, EditFile, LARGEST_EDITED, MATCH_NOT_FOUND};
 pub use self::grep_search::{GrepSearch, LONGEST_BACKTRACKED, LONGEST_LINE, LONGEST_RESULT};
 pub use self::list_files::ListFiles;
+pub use self::publish_artifact::PublishArtifact;
 pub use self::read_file::{COLUMN_OUT_OF_RANGE, READ_BUDGET_TOO_SMALL, ReadFile};
 pub use self::write_file::WriteFile;
 
+use crate::artifact::ArtifactStore;
 use crate::session::Sessions;
 use crate::tool::{Capability, InputSchema, Retention, Tool, ToolDefinition, ToolName, Typed};
 use crate::workspace::Workspace;
@@ -35,6 +39,8 @@ pub struct Parts {
     pub workspace: Arc<Workspace>,
     /// What is remembered for each client.
     pub sessions: Arc<Sessions>,
+    /// Where images, published files and long results are kept.
+    pub artifacts: Arc<ArtifactStore>,
 }
 
 /// Why a key makes no tool.
@@ -78,7 +84,7 @@ const TABLE: [Builtin; 14] = [
     row("file.grep", "grep_search", Make::With(grep_search)),
     row("file.write", "write_file", Make::With(write_file)),
     row("file.edit", "edit_file", Make::With(edit_file)),
-    row("file.publish", "publish_artifact", Make::NotYet),
+    row("file.publish", "publish_artifact", Make::With(publish_artifact)),
     row("exec.command", "exec_command", Make::NotYet),
     row("exec.python", "run_python", Make::NotYet),
     row("human.ask", "ask_question", Make::NotYet),
@@ -112,6 +118,11 @@ pub fn check(key: &str) -> Result<(), BuiltinError> {
     find(key).map(drop)
 }
 
+/// Makes the tools that read again what was called in a session.
+pub fn context_tools(parts: &Parts) -> [Arc<dyn Tool>; 2] {
+    context::tools(parts)
+}
+
 /// Returns every key, in the order of the documentation.
 pub fn keys() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|builtin| builtin.key)
@@ -122,8 +133,11 @@ const fn row(key: &'static str, name: &'static str, make: Make) -> Builtin {
 }
 
 fn read_file(parts: &Parts) -> Arc<dyn Tool> {
-    let Parts { workspace, sessions } = parts;
-    Arc::new(Typed(ReadFile::new(Arc::clone(workspace), Arc::clone(sessions))))
+    Arc::new(Typed(ReadFile::new(parts)))
+}
+
+fn publish_artifact(parts: &Parts) -> Arc<dyn Tool> {
+    Arc::new(Typed(PublishArtifact::new(parts)))
 }
 
 fn list_files(parts: &Parts) -> Arc<dyn Tool> {
@@ -135,12 +149,12 @@ fn grep_search(parts: &Parts) -> Arc<dyn Tool> {
 }
 
 fn write_file(parts: &Parts) -> Arc<dyn Tool> {
-    let Parts { workspace, sessions } = parts;
+    let Parts { workspace, sessions, artifacts: _ } = parts;
     Arc::new(Typed(WriteFile::new(Arc::clone(workspace), Arc::clone(sessions))))
 }
 
 fn edit_file(parts: &Parts) -> Arc<dyn Tool> {
-    let Parts { workspace, sessions } = parts;
+    let Parts { workspace, sessions, artifacts: _ } = parts;
     Arc::new(Typed(EditFile::new(Arc::clone(workspace), Arc::clone(sessions))))
 }
 

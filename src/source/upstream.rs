@@ -11,6 +11,7 @@ pub mod config;
 pub mod convert;
 pub mod diagnostic;
 pub mod env;
+pub mod keep;
 pub mod name;
 pub mod secret;
 mod server;
@@ -23,8 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::catalog::Entry;
 use self::client::Protocol;
+use self::keep::{Keep, Keeper};
 use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
+use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
 use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
 use crate::shutdown::Shutdown;
@@ -43,6 +46,8 @@ pub struct Config {
     pub workspace: PathBuf,
     /// The longest message in bytes that is read.
     pub max_message_bytes: usize,
+    /// Which results are kept as they came.
+    pub keep: Keep,
 }
 
 /// What the operator says of one server.
@@ -105,13 +110,16 @@ impl Upstreams {
         config: Config,
         registry: &Arc<Registry>,
         processes: Processes,
+        artifacts: Arc<ArtifactStore>,
         shutdown: &Shutdown,
     ) -> Self {
-        let Config { loaded, mut operator, environment, workspace, max_message_bytes } = config;
+        let Config { loaded, mut operator, environment, workspace, max_message_bytes, keep } =
+            config;
         report_unused(&loaded, &operator);
         let ended = shutdown.child();
-        let shared =
-            Arc::new(Shared { processes, environment, workspace, max_message_bytes, ended });
+        let keeper = Keeper { keep, artifacts };
+        let shared = Shared { processes, environment, workspace, max_message_bytes, keeper, ended };
+        let shared = Arc::new(shared);
         let servers: Vec<Arc<Upstream>> = loaded
             .servers
             .into_iter()

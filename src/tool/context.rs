@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::ClientPort;
+use crate::tool::{ClientPort, Turn};
 
 /// Everything a body may know of its caller.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct CallContext {
     pub port: Arc<dyn ClientPort>,
     /// Cancelled when the caller gave up or we shut down.
     pub cancelled: CancellationToken,
+    /// The call's place in the record of its session, where one is kept.
+    pub turn: Option<Turn>,
     /// The time the call may take, by the operator's limit; none means no limit.
     pub time_limit: Option<Duration>,
 }
@@ -50,6 +52,8 @@ pub struct Client {
     pub meta: Map<String, Value>,
     /// The name it gives itself.
     pub name: String,
+    /// Whether no other client shares its session.
+    pub alone: bool,
 }
 
 /// A protocol era; which one decides how a server may ask its client.

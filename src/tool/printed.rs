@@ -1,6 +1,9 @@
-//! The printed form of an error: its message and the facts that go with it.
+//! How things are printed: an error with the facts that go with it, and JSON as Python writes it.
 
 use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
 
 /// Joins a message with its context: `message (Context: key='value', …)`.
 ///
@@ -39,6 +42,43 @@ fn quoted(value: &str) -> String {
     }
     text.push(quote);
     text
+}
+
+/// Writes JSON with a space after each comma and colon, and nothing else between.
+pub fn spaced(value: &impl Serialize) -> String {
+    struct Spaced;
+
+    impl Formatter for Spaced {
+        fn begin_array_value<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_key<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_value<W: std::io::Write + ?Sized>(
+            &mut self,
+            writer: &mut W,
+        ) -> std::io::Result<()> {
+            writer.write_all(b": ")
+        }
+    }
+
+    let mut bytes = Vec::new();
+    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced)) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        // Maps whose keys are no strings are not among what we write.
+        Err(_) => String::new(),
+    }
 }
 
 #[cfg(test)]

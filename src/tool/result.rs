@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -42,12 +43,33 @@ pub enum Block {
     /// Text for the model.
     Text(String),
     /// An image for the model.
-    Image {
-        /// The media type, by content.
-        mime_type: String,
-        /// The image, in base64.
-        data: Arc<str>,
-    },
+    Image(Image),
+}
+
+/// An image, and the files that hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The media type of what the model gets.
+    pub mime_type: String,
+    /// What the model gets, in base64.
+    pub data: Arc<str>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The file as it came, and the one the model gets, which may be the same; where they are kept.
+    pub files: Option<Arc<(ImageFile, ImageFile)>>,
+}
+
+/// A file with an image in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageFile {
+    /// Where it is: from the workspace, where file tools can read it, else its address.
+    pub place: String,
+    /// Its media type, by content.
+    pub mime_type: String,
+    /// Pixels from left to right.
+    pub width: u32,
+    /// Pixels from top to bottom.
+    pub height: u32,
 }
 
 /// Why a call failed, as the model reads it.
@@ -70,8 +92,12 @@ pub struct ErrorCode(Cow<'static, str>);
 /// A file kept beside a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Where the native or published file is.
+    /// Where the native or published file is, on this machine.
     pub path: String,
+    /// The address that clients of the session read it by.
+    pub uri: Option<String>,
+    /// What people call it.
+    pub name: Option<String>,
     /// Its media type.
     pub mime_type: String,
     /// Its size in bytes.
@@ -80,6 +106,53 @@ pub struct Artifact {
     pub preview: String,
     /// Where the whole model text is, when that was saved.
     pub text_path: Option<String>,
+    /// The address of that.
+    pub text_uri: Option<String>,
+    /// Keeps the files while the result is on its way.
+    pub hold: Vec<Hold>,
+}
+
+/// Keeps a file from being removed to make room for others, as long as this lives.
+#[derive(Clone, Debug)]
+pub struct Hold(#[expect(dead_code, reason = "being open is all it is for")] Arc<File>);
+
+impl Hold {
+    /// Holds on to an open file, whose lock says that it is in use.
+    pub fn new(file: File) -> Self {
+        Self(Arc::new(file))
+    }
+}
+
+/// What is held changes nothing about what is said.
+impl PartialEq for Hold {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Hold {}
+
+impl Image {
+    /// Makes an image that is kept in no file.
+    pub fn new(mime_type: impl Into<String>, data: impl Into<Arc<str>>) -> Self {
+        Self { mime_type: mime_type.into(), data: data.into(), name: None, files: None }
+    }
+
+    /// Returns the line that stands for the image where only text is. (EX-L9.1)
+    pub fn entry(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("unnamed");
+        match self.files.as_deref() {
+            Some((original, model)) => format!("[image {name}] original={original}; model={model}"),
+            None => format!("[image {name}] ({})", self.mime_type),
+        }
+    }
+}
+
+impl fmt::Display for ImageFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, mime_type, width, height } = self;
+        write!(f, "{place} ({mime_type}, {width}x{height})")
+    }
 }
 
 impl ToolResult {
@@ -102,8 +175,7 @@ impl ToolResult {
     pub fn model_blocks(&self) -> Vec<Block> {
         let mut blocks = match &self.error {
             Some(failure) => {
-                let images =
-                    self.content.iter().filter(|block| matches!(block, Block::Image { .. }));
+                let images = self.content.iter().filter(|block| matches!(block, Block::Image(_)));
                 std::iter::once(Block::Text(failure.to_string())).chain(images.cloned()).collect()
             }
             None => self.content.clone(),
@@ -121,10 +193,29 @@ impl ToolResult {
             .iter()
             .filter_map(|block| match block {
                 Block::Text(text) => Some(text.as_str()),
-                Block::Image { .. } => None,
+                Block::Image(_) => None,
             })
             .collect();
         texts.join("\n")
+    }
+
+    /// Returns how many characters [`model_content`](Self::model_content) has.
+    pub fn model_chars(&self) -> usize {
+        let chars = |text: &str| text.chars().count();
+        let (texts, count) = match &self.error {
+            Some(failure) => {
+                (1, chars("Error[]: ") + chars(failure.code.as_str()) + chars(&failure.message))
+            }
+            None => self.content.iter().fold((0, 0), |(texts, count), block| match block {
+                Block::Text(text) => (texts + 1, count + chars(text)),
+                Block::Image(_) => (texts, count),
+            }),
+        };
+        let feedback = self.hook_feedback.iter();
+        let (texts, count) = feedback.fold((texts, count), |(texts, count), text| {
+            (texts + 1, count + chars("[Hook feedback]\n") + chars(text))
+        });
+        count + usize::saturating_sub(texts, 1)
     }
 }
 
@@ -189,7 +280,7 @@ mod tests {
     use super::*;
 
     fn image() -> Block {
-        Block::Image { mime_type: "image/png".into(), data: "AA==".into() }
+        Block::Image(Image::new("image/png", "AA=="))
     }
 
     #[test]
@@ -210,5 +301,37 @@ mod tests {
         let mut result = ToolResult::from(Failure::new(ErrorCode::new("E1"), "no"));
         result.content = vec![Block::Text("a".into()), image(), Block::Text("b".into())];
         assert_eq!(result.model_blocks(), [Block::Text("Error[E1]: no".into()), image()]);
+    }
+
+    #[test]
+    fn ex_l9_1_an_image_is_named_with_its_files() {
+        let file = |place: &str, mime_type: &str, width, height| ImageFile {
+            place: place.into(),
+            mime_type: mime_type.into(),
+            width,
+            height,
+        };
+        let mut image = Image::new("image/jpeg", "AA==");
+        assert_eq!(image.entry(), "[image unnamed] (image/jpeg)");
+        image.name = Some("shot.png".into());
+        image.files = Some(Arc::new((
+            file("/ws/.iris/image-cache/id_73/ab.original.png", "image/png", 3000, 1500),
+            file("/ws/.iris/image-cache/id_73/ab.model.jpg", "image/jpeg", 2000, 1000),
+        )));
+        assert_eq!(
+            image.entry(),
+            "[image shot.png] original=/ws/.iris/image-cache/id_73/ab.original.png (image/png, 3000x1500); model=/ws/.iris/image-cache/id_73/ab.model.jpg (image/jpeg, 2000x1000)"
+        );
+    }
+
+    #[test]
+    fn characters_are_counted_as_they_are_joined() {
+        let mut result = ToolResult::text("añ");
+        result.content.extend([image(), Block::Text(String::new()), Block::Text("☃".into())]);
+        result.hook_feedback.push("why".into());
+        assert_eq!(result.model_chars(), result.model_content().chars().count());
+        assert_eq!(ToolResult::default().model_chars(), 0);
+        let failed = ToolResult::from(Failure::new(ErrorCode::new("E1"), "né"));
+        assert_eq!(failed.model_chars(), failed.model_content().chars().count());
     }
 }

@@ -200,7 +200,7 @@ fn the_answer_of_an_edit_has_the_change_for_a_host() {
     );
     let listed = server.request("tools/list", json!({}));
     for tool in listed["tools"].as_array().unwrap() {
-        let writes = tool["name"] != "read_file";
+        let writes = ["write_file", "edit_file"].contains(&tool["name"].as_str().unwrap());
         assert_eq!(tool["annotations"]["readOnlyHint"], !writes, "{tool}");
         assert_eq!(tool["annotations"]["destructiveHint"] == true, writes, "{tool}");
     }

@@ -46,6 +46,7 @@ pub(super) fn cx() -> CallContext {
         client: Client::default(),
         port: Arc::new(Closed),
         cancelled: CancellationToken::new(),
+        turn: None,
         time_limit: None,
     }
 }

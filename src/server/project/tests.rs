@@ -4,7 +4,8 @@ use super::*;
 
 #[track_caller]
 fn check(outcome: Result<ToolResult, Interrupt>, era: Era, expected: Value) {
-    let mut reply = reply(outcome, &CallId::new("call"), era).unwrap();
+    let form = Form { era, links: true, paths: true };
+    let mut reply = reply(outcome, &CallId::new("call"), form).unwrap();
     let meta = reply["_meta"].as_object_mut().unwrap();
     if meta.get(SERVER_KEY).is_some() {
         meta.insert(SERVER_KEY.to_owned(), "us".into());
@@ -106,7 +107,8 @@ fn an_unknown_outcome_is_a_result_and_a_cancelled_call_is_none() {
             "_meta": {"iris/result": {"call_id": "call", "code": "TOOL_OUTCOME_UNKNOWN", "retryable": false, "details": {"upstream": "up"}}}
         }),
     );
-    assert!(reply(Err(Interrupt::Cancelled), &CallId::new("call"), Era::Legacy).is_err());
+    let form = Form { era: Era::Legacy, links: true, paths: true };
+    assert!(reply(Err(Interrupt::Cancelled), &CallId::new("call"), form).is_err());
 }
 
 #[test]

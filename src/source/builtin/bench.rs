@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
+use crate::artifact::{self, ArtifactStore, Quota};
 use crate::session::Sessions;
 use crate::tool::{
     CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId, Tool, ToolResult,
@@ -40,9 +42,14 @@ impl Bench {
             client: Client::default(),
             port: Arc::new(Closed),
             cancelled: CancellationToken::new(),
+            turn: None,
             time_limit: None,
         };
-        Self { folder, parts: Parts { workspace, sessions: Arc::new(Sessions::default()) }, cx }
+        let quota = Quota { max_bytes: 1 << 30, max_age: Duration::from_mins(1) };
+        let config = artifact::Config { folder: None, fallback: None, quota };
+        let artifacts = Arc::new(ArtifactStore::new(config, Arc::clone(&workspace)));
+        let parts = Parts { workspace, sessions: Arc::new(Sessions::default()), artifacts };
+        Self { folder, parts, cx }
     }
 
     /// Returns a path beside the workspace.

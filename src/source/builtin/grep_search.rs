@@ -113,7 +113,8 @@ fn grep(
     Ok(search.notes.after(search.results, "grep_search"))
 }
 
-fn pattern_failure(error: &PatternError, pattern: &str) -> Failure {
+/// Makes the failure of a text that is no pattern.
+pub(super) fn pattern_failure(error: &PatternError, pattern: &str) -> Failure {
     let message = match error {
         PatternError::Invalid { .. } => "invalid regex pattern".to_owned(),
         PatternError::Unsupported { construct } => {

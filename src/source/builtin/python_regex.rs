@@ -16,6 +16,8 @@
 mod set;
 mod translate;
 
+use std::ops::Range;
+
 use fancy_regex::{CompileError, Error, ParseError, Regex, RegexBuilder};
 
 use self::translate::{Boundary, translate};
@@ -99,6 +101,23 @@ impl Pattern {
             }),
             None => search(&self.plain),
         }
+    }
+
+    /// Returns where the first match is that begins at a byte of a line or after it.
+    ///
+    /// In a line that has more than ASCII, word boundaries are the engine's.
+    pub(super) fn find_from(
+        &self,
+        line: &str,
+        start: usize,
+    ) -> Result<Option<Range<usize>>, TooManySteps> {
+        if start > line.len() {
+            return Ok(None);
+        }
+        let short = line.len() <= SHORT_LINE;
+        let regex = self.long.as_ref().filter(|_| !short).unwrap_or(&self.plain);
+        let found = regex.find_from_pos(line, start).map_err(|_| TooManySteps)?;
+        Ok(found.map(|found| found.range()))
     }
 
     /// Returns whether searching may take more than linear time.

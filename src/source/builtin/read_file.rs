@@ -1,6 +1,7 @@
-//! `read_file`: a page of a text file, with the way to the next one.
+//! `read_file`: a page of a text file, with the way to the next one; or an image.
 
 mod page;
+mod picture;
 
 use std::io::{Cursor, Read as _};
 use std::sync::Arc;
@@ -8,12 +9,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::page::{Page, PageError};
+use super::Parts;
 use super::on_thread::on_thread;
 use super::text_reader::{TextError, TextReader};
-use crate::session::Sessions;
+use crate::artifact::image::Kind;
 use crate::tool::result::EXECUTION_ERROR;
 use crate::tool::{
     CallContext, ErrorCode, Failure, Interrupt, ToolDefinition, ToolError, ToolResult, TypedTool,
@@ -26,7 +29,8 @@ pub const COLUMN_OUT_OF_RANGE: ErrorCode = ErrorCode::new("COLUMN_OUT_OF_RANGE")
 pub const READ_BUDGET_TOO_SMALL: ErrorCode = ErrorCode::new("READ_BUDGET_TOO_SMALL");
 
 const DESCRIPTION: &str = "\
-Reads a text file of the workspace, up to 1,000 lines and 50,000 characters at a time. \
+Reads a text file of the workspace, up to 1,000 lines and 50,000 characters at a time, or a PNG, \
+JPEG or WebP image, which is shown. \
 Every answer ends with a footer: `[read_file: offset=…, column=…; next_offset=…, next_column=…; has_more=…]`. \
 While has_more is true, call again with offset=next_offset and column=next_column to read on. \
 offset counts lines to skip, so offset=99 starts at line 100; column counts characters to skip in \
@@ -37,13 +41,15 @@ overwritten.";
 
 /// How many bytes tell an image from a text.
 const HEAD_BYTES: usize = 12;
+/// How many images are decoded at once.
+const IMAGES_AT_ONCE: usize = 2;
 
 /// Reads text files page by page.
 #[derive(Debug)]
 pub struct ReadFile {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
-    sessions: Arc<Sessions>,
+    parts: Parts,
+    images: Arc<Semaphore>,
 }
 
 /// The arguments of `read_file`.
@@ -62,9 +68,10 @@ pub struct Input {
 
 impl ReadFile {
     /// Makes the tool over a workspace.
-    pub fn new(workspace: Arc<Workspace>, sessions: Arc<Sessions>) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         let definition = super::reading("read_file", "Read a file", DESCRIPTION, schema());
-        Self { definition, workspace, sessions }
+        let images = Arc::new(Semaphore::new(IMAGES_AT_ONCE));
+        Self { definition, parts: parts.clone(), images }
     }
 }
 
@@ -84,13 +91,33 @@ impl TypedTool for ReadFile {
             numbered: input.with_line_numbers,
             budget: self.definition.max_result_chars,
         };
-        let workspace = Arc::clone(&self.workspace);
+        let workspace = Arc::clone(&self.parts.workspace);
         let file_path = input.file_path.clone();
-        let (text, path, observation) =
-            on_thread(cx, move |stop| read(&workspace, &file_path, &page, stop)).await?;
-        self.sessions.get(&cx.session).read_state().record(&path, observation);
-        Ok(ToolResult::text(text))
+        let read = on_thread(cx, move |stop| read(&workspace, &file_path, &page, stop)).await?;
+        match read {
+            Read::Text(text, path, observation) => {
+                self.parts.sessions.get(&cx.session).read_state().record(&path, observation);
+                Ok(ToolResult::text(text))
+            }
+            Read::Image(head, file, path) => {
+                // Decoding takes far more room than the file does.
+                let _turn = tokio::select! {
+                    turn = self.images.acquire() => turn,
+                    () = cx.cancelled.cancelled() => return Err(Interrupt::Cancelled.into()),
+                };
+                let (artifacts, session) = (Arc::clone(&self.parts.artifacts), cx.session.clone());
+                on_thread(cx, move |_| Ok(picture::read(&head, file, &path, &artifacts, &session)?))
+                    .await
+            }
+        }
     }
+}
+
+/// What is at a path.
+enum Read {
+    Text(String, ResolvedPath, Observation),
+    /// The beginning of an image, and the file behind it.
+    Image(Vec<u8>, OpenFile, ResolvedPath),
 }
 
 fn read(
@@ -98,18 +125,13 @@ fn read(
     file_path: &str,
     page: &Page,
     stop: &CancellationToken,
-) -> Result<(String, ResolvedPath, Observation), ToolError> {
+) -> Result<Read, ToolError> {
     let path = workspace.resolve(file_path).map_err(Failure::from)?;
     let mut file = workspace.open_file(&path).map_err(Failure::from)?;
     let observation = file.observation();
     let head = head(&mut file).map_err(|error| failure(TextError::Io(error), &path))?;
-    if let Some(kind) = image(&head) {
-        let name = one_line(path.given());
-        return Err(Failure::new(
-            EXECUTION_ERROR,
-            format!("this is a {kind} image; read_file serves text only, no images yet: {name}"),
-        )
-        .into());
+    if Kind::sniff(&head).is_some() {
+        return Ok(Read::Image(head, file, path));
     }
     let mut text = TextReader::new(Cursor::new(head).chain(file), stop);
     let text = page.read(&mut text).map_err(|error| match error {
@@ -117,7 +139,7 @@ fn read(
         PageError::ColumnOutOfRange => Failure::new(COLUMN_OUT_OF_RANGE, error.to_string()).into(),
         PageError::BudgetTooSmall => Failure::new(READ_BUDGET_TOO_SMALL, error.to_string()).into(),
     })?;
-    Ok((text, path, observation))
+    Ok(Read::Text(text, path, observation))
 }
 
 fn failure(error: TextError, path: &ResolvedPath) -> ToolError {
@@ -134,18 +156,6 @@ fn head(file: &mut OpenFile) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     file.take(HEAD_BYTES as u64).read_to_end(&mut head)?;
     Ok(head)
-}
-
-fn image(head: &[u8]) -> Option<&'static str> {
-    if head.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some("PNG")
-    } else if head.starts_with(b"\xff\xd8\xff") {
-        Some("JPEG")
-    } else if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
-        Some("WebP")
-    } else {
-        None
-    }
 }
 
 fn schema() -> Value {

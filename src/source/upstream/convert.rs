@@ -1,10 +1,9 @@
 //! An upstream's result as blocks for hooks, wrappers and models; the wire keeps the original.
 
-use serde::Serialize as _;
-use serde_json::ser::{Formatter, Serializer};
 use serde_json::{Map, Value};
 
-use crate::tool::{Block, ErrorCode, Failure, ToolResult};
+use crate::tool::printed::spaced;
+use crate::tool::{Block, ErrorCode, Failure, Image, ToolResult};
 
 /// The upstream's tool says that it failed.
 pub const MCP_TOOL_ERROR: ErrorCode = ErrorCode::new("MCP_TOOL_ERROR");
@@ -35,9 +34,7 @@ fn block(block: &Value) -> Block {
     match text("type") {
         Some("text") => Block::Text(text("text").unwrap_or_default().to_owned()),
         Some("image") => match (text("data"), text("mimeType")) {
-            (Some(data), Some(mime_type)) => {
-                Block::Image { mime_type: mime_type.to_owned(), data: data.into() }
-            }
+            (Some(data), Some(mime_type)) => Block::Image(Image::new(mime_type, data)),
             _ => Block::Text("image: without data or media type".to_owned()),
         },
         Some("resource_link") => {
@@ -61,42 +58,6 @@ fn block(block: &Value) -> Block {
             let kind = other.unwrap_or("unknown");
             Block::Text(format!("{kind}: {}", text("mimeType").unwrap_or("unknown")))
         }
-    }
-}
-
-/// Writes JSON with a space after each comma and colon, and nothing else between.
-fn spaced(value: &Value) -> String {
-    struct Spaced;
-
-    impl Formatter for Spaced {
-        fn begin_array_value<W: std::io::Write + ?Sized>(
-            &mut self,
-            writer: &mut W,
-            first: bool,
-        ) -> std::io::Result<()> {
-            if first { Ok(()) } else { writer.write_all(b", ") }
-        }
-
-        fn begin_object_key<W: std::io::Write + ?Sized>(
-            &mut self,
-            writer: &mut W,
-            first: bool,
-        ) -> std::io::Result<()> {
-            if first { Ok(()) } else { writer.write_all(b", ") }
-        }
-
-        fn begin_object_value<W: std::io::Write + ?Sized>(
-            &mut self,
-            writer: &mut W,
-        ) -> std::io::Result<()> {
-            writer.write_all(b": ")
-        }
-    }
-
-    let mut bytes = Vec::new();
-    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced)) {
-        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(_) => value.to_string(),
     }
 }
 
@@ -141,10 +102,7 @@ mod tests {
         let image =
             json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
         let result = project(image.as_object().unwrap().clone());
-        assert_eq!(
-            result.content,
-            [Block::Image { mime_type: "image/png".into(), data: "AA==".into() }]
-        );
+        assert_eq!(result.content, [Block::Image(Image::new("image/png", "AA=="))]);
         check(json!({}), "");
     }
 

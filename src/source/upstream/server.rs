@@ -16,6 +16,7 @@ use super::catalog::{self, Catalog};
 use super::client::{CallError, Connection, MCP_CALL_FAILED, Protocol, unopened};
 use super::config::Server;
 use super::env::{Host, Resolved, resolve};
+use super::keep::Keeper;
 use super::wire::Wire;
 use crate::process::{Child, Grace, Processes, Spec, base_environment};
 use crate::tool::{Arguments, CallContext, Failure};
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) environment: BTreeMap<String, String>,
     pub(super) workspace: PathBuf,
     pub(super) max_message_bytes: usize,
+    pub(super) keeper: Keeper,
     pub(super) ended: CancellationToken,
 }
 
@@ -105,6 +107,11 @@ impl Upstream {
     /// Returns whether a result must keep to the schema that its tool promises.
     pub(super) fn is_strict(&self) -> bool {
         self.operator.strict_output
+    }
+
+    /// Returns what keeps its results.
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.shared.keeper
     }
 
     /// Starts the server and learns its tools, within its time to start.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::catalog::Entry;
 use super::client::CallError;
-use super::convert::project;
 use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
@@ -94,7 +93,7 @@ impl Tool for UpstreamTool {
         match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
             Ok(native) => match self.check_output(&native) {
                 Some(failure) => Ok(failure.into()),
-                None => Ok(project(native)),
+                None => Ok(self.upstream.keeper().result(native, &self.definition, cx).await),
             },
             Err(CallError::Failed(failure)) => Ok(failure.into()),
             Err(CallError::Interrupted(interrupt)) => Err(interrupt),

@@ -110,6 +110,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("clap_complete", &["cli", "main"]),
     ("jsonschema", &["tool/schema", "source/upstream/catalog"]),
     ("cap_std", &["workspace"]),
+    ("image", &["artifact/image"]),
     ("nix", &["process", "workspace"]),
     (
         "reqwest",
@@ -123,8 +124,8 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("bollard", &["command/docker"]),
 ];
 
-/// Crates that tests may name anywhere: for FIFOs, owners and signals.
-pub(crate) const FREE_IN_TESTS: &[&str] = &["nix"];
+/// Crates that tests may name anywhere: for pictures, FIFOs, owners and signals.
+pub(crate) const FREE_IN_TESTS: &[&str] = &["image", "nix"];
 
 /// What a module may name besides itself.
 #[derive(Clone, Copy, Debug)]

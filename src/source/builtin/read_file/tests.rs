@@ -15,8 +15,7 @@ use crate::tool::{Capability, Retention};
 const NAME: &str = "f.txt";
 
 fn tool(bench: &Bench, budget: usize) -> Typed<ReadFile> {
-    let parts = bench.parts.clone();
-    let mut tool = ReadFile::new(parts.workspace, parts.sessions);
+    let mut tool = ReadFile::new(&bench.parts);
     tool.definition.max_result_chars = budget;
     Typed(tool)
 }
@@ -166,18 +165,13 @@ async fn a_file_that_is_no_text_says_where() {
 }
 
 #[tokio::test]
-async fn an_image_is_refused_by_its_content() {
-    for (content, kind) in [
-        (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "PNG"),
-        (b"\xff\xd8\xff\xe0", "JPEG"),
-        (b"RIFF\x10\0\0\0WEBPVP8 ", "WebP"),
-    ] {
+async fn an_image_that_cannot_be_read_is_known_by_its_content() {
+    for content in
+        [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], b"\xff\xd8\xff\xe0", b"RIFF\x10\0\0\0WEBPVP8 "]
+    {
         let text = read_with(50_000, content, json!({})).await;
-        let message = format!(
-            "Error[EXECUTION_ERROR]: this is a {kind} image; \
-             read_file serves text only, no images yet: f.txt"
-        );
-        assert_eq!(text, message);
+        let message = "Error[EXECUTION_ERROR]: cannot read the image f.txt: ";
+        assert!(text.starts_with(message), "{text}");
     }
     let text = read_with(50_000, b"RIFF0000WAVE", json!({})).await;
     assert!(text.starts_with("RIFF0000WAVE\n\n["), "{text}");
@@ -279,4 +273,56 @@ fn the_definition_is_the_contract() {
     assert_eq!(definition.retention, Retention::Observation);
     assert!(definition.capabilities.read_only() && definition.capabilities.has(Capability::Read));
     assert_eq!(Value::Object(definition.input_schema.document().clone()), schema());
+}
+
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let image = ::image::RgbImage::from_pixel(width, height, ::image::Rgb([200, 10, 10]));
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
+fn shown(result: &ToolResult) -> &crate::tool::Image {
+    match &result.content[..] {
+        [crate::tool::Block::Text(entry), crate::tool::Block::Image(image)] => {
+            assert_eq!(*entry, image.entry());
+            image
+        }
+        other => panic!("a line and an image: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_kept_and_shown() {
+    let bench = Bench::new();
+    let bytes = png(3, 2);
+    bench.write("d/shot.png", &bytes);
+    let arguments = json!({"file_path": "d/shot.png", "offset": 7, "limit": 1});
+    let result = bench.call(&tool(&bench, 50_000), arguments).await.unwrap();
+    let image = shown(&result);
+    assert_eq!(image.mime_type, "image/png");
+    let entry = image.entry();
+    assert!(entry.starts_with("[image shot.png] original=.iris/image-cache/id_"), "{entry}");
+    assert!(entry.ends_with(".original.png (image/png, 3x2)"), "{entry}");
+    let (original, model) = &**image.files.as_ref().unwrap();
+    assert_eq!(original, model);
+    assert_eq!(fs::read(bench.path(&original.place)).unwrap(), bytes);
+    // One of ours is shown from where it is.
+    let again =
+        bench.call(&tool(&bench, 50_000), json!({"file_path": original.place})).await.unwrap();
+    assert_eq!(shown(&again).files.as_ref().unwrap().0.place, original.place);
+    let folder = bench.path(&original.place);
+    assert_eq!(fs::read_dir(folder.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn an_image_too_large_for_a_model_is_made_smaller() {
+    let bench = Bench::new();
+    bench.write("wide.png", png(2_400, 12));
+    let result = bench.call(&tool(&bench, 50_000), json!({"file_path": "wide.png"})).await.unwrap();
+    let (original, model) = &**shown(&result).files.as_ref().unwrap();
+    assert_eq!((original.width, original.height), (2_400, 12));
+    assert_eq!((model.width, model.height), (2_000, 10));
+    let stem = original.place.strip_suffix(".original.png").unwrap();
+    assert_eq!(model.place, format!("{stem}.model.png"));
 }
