@@ -406,3 +406,84 @@ fn a_wrapper_hands_an_interrupt_on_with_a_question_mark() {
     assert_eq!(error, MiddlewareError::Interrupted(Interrupt::Cancelled));
     assert_eq!(Verdict::Continue, Verdict::Continue);
 }
+
+#[tokio::test]
+async fn t17_a_result_as_long_as_the_limit_stays_and_one_more_character_is_kept() {
+    let (log, root) = (Log::default(), tempfile::tempdir().unwrap());
+    let bench = Bench::new(&log).keeping(root.path(), 10_000);
+    let text = "é".repeat(300);
+    let whole = bench.call(tool("t", &log).answering(&text).limited_to(300)).await.unwrap();
+    assert_eq!(whole.model_content(), text);
+    assert!(whole.artifact.is_none());
+    assert!(!root.path().join(".iris").exists());
+    let longer = format!("{text}x");
+    let cut = bench.call(tool("t", &log).answering(&longer).limited_to(300)).await.unwrap();
+    assert!(cut.model_chars() <= 300);
+    let artifact = cut.artifact.as_ref().unwrap();
+    assert_eq!(std::fs::read_to_string(&artifact.path).unwrap(), longer);
+    assert_eq!(artifact.text_path.as_ref(), Some(&artifact.path));
+    assert_eq!((cut.call_id.as_str(), cut.tool_name.as_str()), ("call-1", "t"));
+    assert_eq!(cut.metadata["context_tool_name"], "t");
+}
+
+#[tokio::test]
+async fn what_hooks_add_counts_and_is_kept_too() {
+    let (log, root) = (Log::default(), tempfile::tempdir().unwrap());
+    let note = Note { feedback: Some("look again"), ..Note::default() };
+    let bench = Bench::new(&log).keeping(root.path(), 10_000).hook("a", Event::After, note);
+    let cut =
+        bench.call(tool("t", &log).answering(&"x".repeat(290)).limited_to(300)).await.unwrap();
+    assert!(cut.model_chars() <= 300 && cut.hook_feedback.is_empty());
+    let kept = std::fs::read_to_string(cut.artifact.unwrap().path).unwrap();
+    assert!(kept.ends_with("x\n[Hook feedback]\nlook again"), "{kept}");
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_kept_is_an_error_that_says_the_tool_ran() {
+    let (log, root) = (Log::default(), tempfile::tempdir().unwrap());
+    let bench = Bench::new(&log).keeping(root.path(), 100);
+    let result = bench.call(tool("t", &log).answering(&"x".repeat(400)).limited_to(300)).await;
+    let result = result.unwrap();
+    assert_eq!(
+        result.model_content(),
+        "Error[ARTIFACT_ERROR]: the tool ran, but its result is too long and could not be saved: it has 400 bytes, and artifacts.max_bytes is 100"
+    );
+    assert!(result.content.is_empty() && result.native.is_none());
+    assert_eq!(result.call_id, "call-1");
+    assert_eq!(log.take(), ["validate", "body"]);
+}
+
+#[tokio::test]
+async fn of_what_an_upstream_sent_only_the_texts_are_cut() {
+    let (log, root) = (Log::default(), tempfile::tempdir().unwrap());
+    let bench = Bench::new(&log).keeping(root.path(), 10_000);
+    let many = "x".repeat(900);
+    let native = json!({
+        "zeta": 1,
+        "content": [
+            {"type": "image", "data": "AA=="},
+            {"type": "text", "text": many},
+            {"type": "hologram"},
+            {"type": "resource", "resource": {"uri": "u:1", "text": "more"}},
+            {"type": "resource", "resource": {"uri": "u:2", "blob": "AA=="}},
+        ],
+        "structuredContent": {"n": 1},
+        "_meta": {"theirs": true},
+    });
+    for (listed, promised) in [(json!({}), false), (json!({"outputSchema": {}}), true)] {
+        let tool = tool("t", &log).relaying(&many, native.clone(), listed).limited_to(300);
+        let cut = bench.call(tool).await.unwrap();
+        let wire = cut.native.as_ref().unwrap();
+        assert_eq!(
+            wire["content"],
+            json!([
+                {"type": "image", "data": "AA=="},
+                {"type": "text", "text": cut.model_content()},
+                {"type": "hologram"},
+                {"type": "resource", "resource": {"uri": "u:2", "blob": "AA=="}},
+            ])
+        );
+        assert_eq!(wire["_meta"], json!({"theirs": true}));
+        assert_eq!(wire.contains_key("structuredContent"), promised);
+    }
+}

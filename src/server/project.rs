@@ -197,7 +197,8 @@ fn remarks(result: &mut ToolResult, form: Form) -> Map<String, Value> {
     }
     insert_filled(&mut remarks, "data", &mut result.data);
     if let Some(artifact) = &result.artifact {
-        remarks.insert("artifact".to_owned(), described(artifact, form));
+        let is_whole = result.native.is_some() && artifact.text_path.is_none();
+        remarks.insert("artifact".to_owned(), described(artifact, is_whole, form));
     }
     insert_filled(&mut remarks, "stats", &mut result.stats);
     insert_filled(&mut remarks, "metadata", &mut result.metadata);
@@ -205,7 +206,9 @@ fn remarks(result: &mut ToolResult, form: Form) -> Map<String, Value> {
 }
 
 /// Describes a file; a client elsewhere gets its address in the place of its path.
-fn described(artifact: &Artifact, form: Form) -> Value {
+///
+/// Of a result that goes out whole there is no preview: it would be there twice.
+fn described(artifact: &Artifact, is_whole: bool, form: Form) -> Value {
     let Artifact {
         path,
         uri,
@@ -225,7 +228,7 @@ fn described(artifact: &Artifact, form: Form) -> Value {
         "path": shown(Some(path), uri),
         "mime_type": mime_type,
         "size_bytes": size_bytes,
-        "preview": preview,
+        "preview": if is_whole { "" } else { preview.as_str() },
         "text_path": shown(text_path.as_ref(), text_uri),
         "uri": uri,
         "text_uri": text_uri,

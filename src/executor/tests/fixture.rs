@@ -1,5 +1,6 @@
 //! A bench for calls: tools, hooks and wrappers that do as told and write down that they did.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::{Config, Executor, Requested, breaker};
+use crate::artifact::{self, ArtifactStore, Quota};
 use crate::hook::{Event, Finished, Hook, HookError, Hooks, Registration, Verdict};
 use crate::middleware::{Middleware, MiddlewareError, Next};
 use crate::permission::{self, Approval, Approver, Grants, NoGrants, Policy, Request};
@@ -19,6 +21,7 @@ use crate::tool::{
     ErrorCode, Failure, InputSchema, Interrupt, Principal, Retention, Route, SessionId, Tool,
     ToolDefinition, ToolName, ToolResult, Valid,
 };
+use crate::workspace::Workspace;
 
 /// What happened, in order.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +147,14 @@ impl Fixture {
 
     pub(super) fn answering(self, text: &str) -> Self {
         Self { answer: ToolResult::text(text), ..self }
+    }
+
+    /// Answers with what an upstream sent, and lists itself with these fields.
+    pub(super) fn relaying(mut self, text: &str, native: Value, listed: Value) -> Self {
+        let object = |value: Value| Arc::new(value.as_object().unwrap().clone());
+        self.definition.native = Some(object(listed));
+        self.answer = ToolResult { native: Some(object(native)), ..ToolResult::text(text) };
+        self
     }
 
     pub(super) fn claiming(mut self, metadata: Value) -> Self {
@@ -408,6 +419,7 @@ pub(super) struct Bench {
     hooks: Vec<Registration>,
     middleware: Vec<Arc<dyn Middleware>>,
     breaker: Option<breaker::Config>,
+    artifacts: Option<Arc<ArtifactStore>>,
     approver: Box<dyn Approver>,
     executor: std::sync::OnceLock<Executor>,
 }
@@ -420,6 +432,7 @@ impl Bench {
             hooks: Vec::new(),
             middleware: Vec::new(),
             breaker: None,
+            artifacts: None,
             approver: Box::new(Answer::Nobody),
             executor: std::sync::OnceLock::new(),
         }
@@ -427,6 +440,14 @@ impl Bench {
 
     pub(super) fn permissions(self, permissions: permission::Config) -> Self {
         Self { permissions, ..self }
+    }
+
+    /// Keeps long results below a folder, no more than so many bytes.
+    pub(super) fn keeping(self, root: &Path, max_bytes: u64) -> Self {
+        let quota = Quota { max_bytes, max_age: Duration::from_mins(1) };
+        let config = artifact::Config { folder: None, fallback: None, quota };
+        let workspace = Arc::new(Workspace::open(root).unwrap());
+        Self { artifacts: Some(Arc::new(ArtifactStore::new(config, workspace))), ..self }
     }
 
     pub(super) fn approver(self, approver: impl Approver + 'static) -> Self {
@@ -474,6 +495,7 @@ impl Bench {
                 hooks: Hooks::new(self.hooks.clone(), tasks.clone()),
                 middleware: self.middleware.clone(),
                 breaker: self.breaker,
+                artifacts: self.artifacts.clone(),
                 tasks,
                 ..Config::default()
             })
