@@ -24,7 +24,7 @@ use crate::permission;
 use crate::registry::view::View;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
-use crate::source::upstream::keep::Keep;
+use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::Host;
 use super::settings::Expected;
 use crate::artifact::{self, Quota};
-use crate::source::upstream::keep::Keep;
+use crate::source::upstream::native::Keep;
 
 /// How much is kept, unless said otherwise: 1 GiB.
 const MAX_BYTES: u64 = 1 << 30;

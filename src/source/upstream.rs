@@ -11,8 +11,8 @@ pub mod config;
 pub mod convert;
 pub mod diagnostic;
 pub mod env;
-pub mod keep;
 pub mod name;
+pub mod native;
 pub mod secret;
 mod server;
 mod tool;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::catalog::Entry;
 use self::client::Protocol;
-use self::keep::{Keep, Keeper};
+use self::native::{Keep, Natives};
 use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
 use crate::artifact::ArtifactStore;
@@ -117,8 +117,9 @@ impl Upstreams {
             config;
         report_unused(&loaded, &operator);
         let ended = shutdown.child();
-        let keeper = Keeper { keep, artifacts };
-        let shared = Shared { processes, environment, workspace, max_message_bytes, keeper, ended };
+        let natives = Natives { keep, artifacts };
+        let shared =
+            Shared { processes, environment, workspace, max_message_bytes, natives, ended };
         let shared = Arc::new(shared);
         let servers: Vec<Arc<Upstream>> = loaded
             .servers

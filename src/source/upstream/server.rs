@@ -16,7 +16,7 @@ use super::catalog::{self, Catalog};
 use super::client::{CallError, Connection, MCP_CALL_FAILED, Protocol, unopened};
 use super::config::Server;
 use super::env::{Host, Resolved, resolve};
-use super::keep::Keeper;
+use super::native::Natives;
 use super::wire::Wire;
 use crate::process::{Child, Grace, Processes, Spec, base_environment};
 use crate::tool::{Arguments, CallContext, Failure};
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) environment: BTreeMap<String, String>,
     pub(super) workspace: PathBuf,
     pub(super) max_message_bytes: usize,
-    pub(super) keeper: Keeper,
+    pub(super) natives: Natives,
     pub(super) ended: CancellationToken,
 }
 
@@ -110,8 +110,8 @@ impl Upstream {
     }
 
     /// Returns what keeps its results.
-    pub(super) fn keeper(&self) -> &Keeper {
-        &self.shared.keeper
+    pub(super) fn natives(&self) -> &Natives {
+        &self.shared.natives
     }
 
     /// Starts the server and learns its tools, within its time to start.

@@ -93,7 +93,7 @@ impl Tool for UpstreamTool {
         match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
             Ok(native) => match self.check_output(&native) {
                 Some(failure) => Ok(failure.into()),
-                None => Ok(self.upstream.keeper().result(native, &self.definition, cx).await),
+                None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
             },
             Err(CallError::Failed(failure)) => Ok(failure.into()),
             Err(CallError::Interrupted(interrupt)) => Err(interrupt),

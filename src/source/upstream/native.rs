@@ -27,12 +27,12 @@ pub enum Keep {
 
 /// Keeps results.
 #[derive(Clone, Debug)]
-pub(super) struct Keeper {
+pub(super) struct Natives {
     pub(super) keep: Keep,
     pub(super) artifacts: Arc<ArtifactStore>,
 }
 
-impl Keeper {
+impl Natives {
     /// Makes the result of a call of what the upstream answered.
     ///
     /// What a client gets is still the upstream's own result; hooks, wrappers and the context
