@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use self::report::Report;
-use crate::activity::Activity;
+use crate::activity::{Activity, JournalError, Who};
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
@@ -43,6 +43,9 @@ pub struct App {
 /// Why a run could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Calls cannot be recorded.
+    #[error(transparent)]
+    Activity(#[from] JournalError),
     /// The workspace cannot be used.
     #[error(transparent)]
     Workspace(#[from] PathError),
@@ -80,11 +83,14 @@ impl App {
             permission,
             view,
             breaker,
+            activity,
             server,
             http,
             stdio,
             on_failure,
         } = config;
+        // First of all: nothing is served that cannot be recorded.
+        let activity = Arc::new(Activity::open(&activity)?);
         let shutdown = Shutdown::new();
         let sessions = Arc::new(Sessions::default());
         let registry = Registry::new();
@@ -107,7 +113,7 @@ impl App {
             hooks: Hooks::default(),
             middleware: Vec::new(),
             breaker,
-            activity: Arc::new(Activity::default()),
+            activity,
             tasks: shutdown.tasks().clone(),
         });
         let exposure = Exposure::new(Arc::clone(&registry), view);
@@ -212,7 +218,16 @@ impl App {
         let session = sessions.get(&cx.session);
         let tool = match exposure.resolve(&catalogue, &session, name) {
             Ok(tool) => tool,
-            Err(unresolved) => return Ok(unresolved.into_failure(name).into()),
+            Err(unresolved) => {
+                let failure = unresolved.into_failure(name);
+                let who = Who {
+                    principal: cx.principal.clone(),
+                    session: cx.session.clone(),
+                    client: cx.client.name.clone(),
+                };
+                executor.activity().turn_away(name, cx.call_id.clone(), who, failure.code.as_str());
+                return Ok(failure.into());
+            }
         };
         let asked = Requested { tool, name: name.to_owned(), arguments };
         executor.call(asked, cx, approver).await

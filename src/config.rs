@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use self::agent::Agent;
 use self::settings::{Approval, Settings};
+use crate::activity;
 use crate::document::DocumentError;
 use crate::executor::breaker;
 use crate::permission;
@@ -50,6 +51,8 @@ pub struct Config {
     pub view: View,
     /// When to leave a failing tool alone.
     pub breaker: Option<breaker::Config>,
+    /// Where calls are recorded.
+    pub activity: activity::Config,
     /// How clients are served.
     pub server: server::Config,
     /// Where clients are served over HTTP.
@@ -206,6 +209,7 @@ impl Config {
             permission,
             view: settings.view.view(),
             breaker: settings.breaker.map(settings::Breaker::config),
+            activity: activity::Config { file: settings.activity.file.clone() },
             server,
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,

@@ -15,6 +15,7 @@ pub mod port;
 pub mod project;
 pub mod stdio;
 mod ticket;
+mod turned_away;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,13 +37,14 @@ use self::approve::Approve;
 use self::caller::{Caller, Connection};
 use self::port::Port;
 use self::ticket::{Binding, Tickets};
+use crate::activity::CANCELLED;
 use crate::executor::{Executor, Prepared, Requested};
-use crate::exposure::{Exposure, Unresolved};
+use crate::exposure::{Exposure, NOT_FOUND, Unresolved};
 use crate::permission::Request;
 use crate::registry::Catalogue;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
-use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt, ToolResult};
+use crate::tool::{CallContext, ClientPort, Era, Interrupt, ToolResult};
 
 pub use self::approve::Mode as ApprovalMode;
 
@@ -224,34 +226,30 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("tools/call", context);
         let era = caller.client.era;
-        let catalogue = self.settled(context).await?;
+        let catalogue = self.settled(context).await.inspect_err(|_| {
+            self.turn_away(&caller, &params.name, CANCELLED);
+        })?;
         let session = self.shared.parts.sessions.get(&caller.session);
         let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
             Ok(tool) => tool,
             Err(Unresolved::Undisclosed(failure)) => {
-                let call_id = CallId::new(caller::random_id());
+                let call_id = self.turn_away(&caller, &params.name, failure.code.as_str());
                 return project::reply(Ok(failure.into()), &call_id, era);
             }
             Err(unknown @ Unresolved::Unknown { .. }) => {
+                self.turn_away(&caller, &params.name, NOT_FOUND.as_str());
                 return Err(project::unknown_tool(&params.name, unknown));
             }
         };
         let arguments = params.arguments.unwrap_or_default();
         let name = tool.definition().name.to_string();
         let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
-        let retried = match params.request_state.as_deref().filter(|_| era == Era::Modern) {
-            Some(state) => Some(
-                self.shared.tickets.redeem(state, binding).map_err(|_| project::void_state())?,
-            ),
-            None => None,
-        };
+        let state = params.request_state.as_deref().filter(|_| era == Era::Modern);
+        let retried = state.map(|state| self.redeem(&caller, state, binding)).transpose()?;
         let offers_session = era == Era::Legacy || self.connection.is_one_client();
         let given = params.input_responses.as_ref().and_then(|responses| responses.get(APPROVAL));
         let answer = retried.as_ref().and(given).map(|result| ask::answer(result, offers_session));
-        let slot = tokio::select! {
-            slot = self.shared.calls.acquire() => slot,
-            () = context.ct.cancelled() => return Err(project::cancelled()),
-        };
+        let slot = self.slot(&caller, &name, context).await?;
         let (port, requests) = Port::new(&caller.client);
         let port: Arc<dyn ClientPort> = Arc::new(port);
         let cx =
@@ -297,7 +295,7 @@ impl Gateway {
                     .await
                     .map(|result| Ended::Result(Box::new(result))),
                 Prepared::Refused(result) => Ok(Ended::Result(Box::new(result))),
-                Prepared::Ask(ask) => Ok(Ended::Ask(Box::new(ask.request().clone()))),
+                Prepared::Ask(ask) => Ok(Ended::Ask(Box::new(executor.put_off(&ask)))),
             }
         };
         // A task is moved several times before and after it runs; in a box it is small.

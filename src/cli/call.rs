@@ -88,14 +88,14 @@ impl Call {
         let app = App::start(config, processes).await?;
         let cancelled = CancellationToken::new();
         let cx = CallContext {
-            call_id: CallId::new("cli"),
+            call_id: CallId::new(format!("{:032x}", rand::random::<u128>())),
             session: SessionId::new("cli"),
             principal: Principal::new("local"),
             run_id: Some("cli".to_owned()),
             activation_id: Some("cli".to_owned()),
             agent_id: String::new(),
             workspace,
-            client: Client::default(),
+            client: Client { name: "iris-mcp call".to_owned(), ..Client::default() },
             port: Arc::new(Closed),
             cancelled: cancelled.clone(),
             time_limit,

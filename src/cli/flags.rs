@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::config::Host;
 use crate::config::settings::{
-    Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
+    ActivitySettings, Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
 };
 
 #[derive(Debug, Args)]
@@ -59,6 +59,9 @@ pub(super) struct Flags {
     /// What is logged: a level, or levels by module.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// Append a record of each call to this file, as a line of JSON.
+    #[arg(long, value_name = "FILE")]
+    activity_log: Option<PathBuf>,
 }
 
 /// The flags of serving alone.
@@ -93,6 +96,7 @@ impl Flags {
             log_file,
             log_format,
             log,
+            activity_log,
         } = self;
         let mut settings = Settings {
             config: config.map(|path| host.directory.join(path)),
@@ -113,6 +117,7 @@ impl Flags {
                 concurrent_calls,
             },
             log: Log { file: log_file, format: log_format, filter: log },
+            activity: ActivitySettings { file: activity_log },
             ..Settings::default()
         };
         settings.rebase(&host.directory);

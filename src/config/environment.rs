@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::settings::{ApprovalSettings, Breaker, Expected, Limits, Log, Settings};
+use super::settings::{
+    ActivitySettings, ApprovalSettings, Breaker, Expected, Limits, Log, Settings,
+};
 use crate::document::hint;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "IRIS_MCP_";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 23] = [
+pub const VARIABLES: [&str; 24] = [
+    "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
     "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
@@ -113,6 +116,7 @@ pub fn read(
             format: parsed(of, "IRIS_MCP_LOG_FORMAT", "`text` or `json`")?,
             filter: of("IRIS_MCP_LOG").cloned(),
         },
+        activity: ActivitySettings { file: path("IRIS_MCP_ACTIVITY_LOG") },
         ..Settings::default()
     };
     settings.view.deny = of("IRIS_MCP_VIEW_DENY").map(|list| names(list).collect());

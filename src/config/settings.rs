@@ -45,6 +45,8 @@ pub struct Settings {
     pub view: ViewSettings,
     /// What is logged, and where.
     pub log: Log,
+    /// Where calls are recorded.
+    pub activity: ActivitySettings,
     /// What the operator says of single upstreams.
     pub upstream: BTreeMap<String, UpstreamSettings>,
 }
@@ -123,6 +125,14 @@ pub struct Log {
     pub filter: Option<String>,
 }
 
+/// The settings under `activity`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ActivitySettings {
+    /// The file that a record of each call is appended to; none without one.
+    pub file: Option<PathBuf>,
+}
+
 /// The form of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -186,8 +196,13 @@ pub fn read(path: &Path) -> Result<Settings, DocumentError> {
 impl Settings {
     /// Lets every relative path start from `folder`.
     pub(crate) fn rebase(&mut self, folder: &Path) {
-        let single =
-            [&mut self.agent, &mut self.workspace, &mut self.token_file, &mut self.log.file];
+        let single = [
+            &mut self.agent,
+            &mut self.workspace,
+            &mut self.token_file,
+            &mut self.log.file,
+            &mut self.activity.file,
+        ];
         let paths = single.into_iter().flatten().chain(self.mcp.iter_mut().flatten());
         for path in paths {
             *path = folder.join(&path);
@@ -227,6 +242,7 @@ impl Settings {
                 format: self.log.format.or(below.log.format),
                 filter: self.log.filter.or(below.log.filter),
             },
+            activity: ActivitySettings { file: self.activity.file.or(below.activity.file) },
             upstream,
         }
     }

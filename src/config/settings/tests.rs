@@ -14,10 +14,11 @@ fn a_file_can_say_everything() {
         "agent = 'a.yaml'\nmcp = ['m.json']\nworkspace = '.'\nstdio = true\nhttp = '127.0.0.1:1'\ntoken_file = 't'\nkeep_going = true\n\
          [approval]\nmode = 'client'\n[limits]\ntool_timeout_seconds = 2\nmax_message_bytes = 10\nconcurrent_calls = 4\n\
          [breaker]\nfailure_threshold = 5\ncooldown_seconds = 0.5\n[view]\ninclude_groups = ['file']\nallow = ['x']\ndeny = ['y']\n\
-         [log]\nfile = 'l'\nformat = 'json'\nfilter = 'debug'\n\
+         [log]\nfile = 'l'\nformat = 'json'\nfilter = 'debug'\n[activity]\nfile = 'c'\n\
          [upstream.time]\nprotocol = 'legacy'\ntrust_annotations = true\nmax_concurrency = 1\nrequired = false\ninherit_env = ['A']\nstrict_output = true\n",
     )
     .unwrap();
+    assert_eq!(settings.activity.file, Some("c".into()));
     assert_eq!(settings.approval.mode, Some(Approval::Client));
     assert_eq!(settings.limits.tool_timeout_seconds.unwrap().duration(), Duration::from_secs(2));
     let breaker = settings.breaker.unwrap().config();
@@ -50,13 +51,14 @@ fn paths_start_from_the_folder_of_their_file() {
     let file = folder.path().join("server.toml");
     std::fs::write(
         &file,
-        "agent = 'a.yaml'\nmcp = ['/abs.json', 'rel.json']\n[log]\nfile = 'log'\n",
+        "agent = 'a.yaml'\nmcp = ['/abs.json', 'rel.json']\n[log]\nfile = 'log'\n[activity]\nfile = 'calls'\n",
     )
     .unwrap();
     let settings = read(&file).unwrap();
     assert_eq!(settings.agent, Some(folder.path().join("a.yaml")));
     assert_eq!(settings.mcp, Some(vec!["/abs.json".into(), folder.path().join("rel.json")]));
     assert_eq!(settings.log.file, Some(folder.path().join("log")));
+    assert_eq!(settings.activity.file, Some(folder.path().join("calls")));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A bench for calls: tools, hooks and wrappers that do as told and write down that they did.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::{Config, Executor, Requested, breaker};
+use crate::activity::{self, Activity};
 use crate::hook::{Event, Finished, Hook, HookError, Hooks, Registration, Verdict};
 use crate::middleware::{Middleware, MiddlewareError, Next};
 use crate::permission::{self, Approval, Approver, Grants, NoGrants, Policy, Request};
@@ -353,6 +355,8 @@ pub(super) enum Answer {
     No,
     Nobody,
     Later,
+    /// Not in this life.
+    Never,
 }
 
 #[async_trait]
@@ -367,6 +371,7 @@ impl Approver for Answer {
             Self::No => Approval::Rejected,
             Self::Nobody => Approval::Unavailable("nobody is there".into()),
             Self::Later => Approval::Later,
+            Self::Never => std::future::pending().await,
         }
     }
 }
@@ -408,6 +413,7 @@ pub(super) struct Bench {
     middleware: Vec<Arc<dyn Middleware>>,
     breaker: Option<breaker::Config>,
     approver: Box<dyn Approver>,
+    activity: Arc<Activity>,
     executor: std::sync::OnceLock<Executor>,
 }
 
@@ -420,6 +426,7 @@ impl Bench {
             middleware: Vec::new(),
             breaker: None,
             approver: Box::new(Answer::Nobody),
+            activity: Arc::default(),
             executor: std::sync::OnceLock::new(),
         }
     }
@@ -430,6 +437,12 @@ impl Bench {
 
     pub(super) fn approver(self, approver: impl Approver + 'static) -> Self {
         Self { approver: Box::new(approver), ..self }
+    }
+
+    /// Writes records to this file.
+    pub(super) fn recording(self, file: &Path) -> Self {
+        let config = activity::Config { file: Some(file.to_owned()) };
+        Self { activity: Arc::new(Activity::open(&config).unwrap()), ..self }
     }
 
     pub(super) fn breaker(self, failure_threshold: u32) -> Self {
@@ -473,8 +486,8 @@ impl Bench {
                 hooks: Hooks::new(self.hooks.clone(), tasks.clone()),
                 middleware: self.middleware.clone(),
                 breaker: self.breaker,
+                activity: Arc::clone(&self.activity),
                 tasks,
-                ..Config::default()
             })
         })
     }
