@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::config::Host;
 use crate::config::settings::{
-    ActivitySettings, Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Limits, Log, LogFormat, Seconds, Settings,
 };
 
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "SECONDS")]
     tool_timeout: Option<Seconds>,
     /// The longest message, in bytes.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = settings::count)]
     max_message_bytes: Option<NonZeroUsize>,
     /// How many calls may run at once.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = settings::count)]
     concurrent_calls: Option<NonZeroUsize>,
     /// A file with more settings (TOML).
     #[arg(long, value_name = "FILE")]
@@ -71,7 +71,7 @@ pub(super) struct Serving {
     #[arg(long)]
     stdio: bool,
     /// Serve clients over streamable HTTP at this address; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = settings::address)]
     http: Option<SocketAddr>,
     /// The file with the bearer tokens of HTTP clients; needed to be reached from other machines.
     #[arg(long, value_name = "FILE")]

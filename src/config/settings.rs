@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
@@ -30,6 +31,7 @@ pub struct Settings {
     /// Whether to serve the client at our standard streams.
     pub stdio: Option<bool>,
     /// Where to serve clients over HTTP.
+    #[serde(deserialize_with = "http")]
     pub http: Option<SocketAddr>,
     /// The file with the tokens of HTTP clients.
     pub token_file: Option<PathBuf>,
@@ -183,6 +185,21 @@ pub struct Seconds(Duration);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub struct Expected(pub &'static str);
+
+/// Reads a number of things, of which there must be one.
+pub fn count(text: &str) -> Result<NonZeroUsize, Expected> {
+    text.parse().map_err(|_| Expected("a whole number above 0"))
+}
+
+/// Reads where to listen.
+pub fn address(text: &str) -> Result<SocketAddr, Expected> {
+    text.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:8808"))
+}
+
+fn http<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    address(&text).map(Some).map_err(D::Error::custom)
+}
 
 /// Reads a settings file; relative paths in it start from its folder.
 pub fn read(path: &Path) -> Result<Settings, DocumentError> {

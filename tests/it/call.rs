@@ -230,6 +230,22 @@ fn a_flag_comes_before_a_variable_and_a_variable_before_the_file() {
 }
 
 #[test]
+fn a_mistake_in_a_flag_is_told_in_plain_words() {
+    for (flag, value, expected) in [
+        ("--concurrent-calls", "0", "expected a whole number above 0"),
+        ("--max-message-bytes", "x", "expected a whole number above 0"),
+        ("--tool-timeout", "0", "expected a number of seconds above 0"),
+        ("--approval", "x", "expected `ask`, `client` or `deny`"),
+        ("--http", "x", "expected an address and a port, such as 127.0.0.1:8808"),
+    ] {
+        let ended = iris(&["serve", flag, value], &[]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        let first = ended.stderr.lines().next().unwrap();
+        assert!(first.contains(flag) && first.ends_with(expected), "{first}");
+    }
+}
+
+#[test]
 fn every_file_of_a_list_is_read() {
     let home = Home::new();
     let one = home.server(json!({"tools": ["echo"]}));
