@@ -14,7 +14,7 @@ use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
 use crate::hook::Hooks;
-use crate::permission::{Approver, Policy};
+use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
 use crate::registry::{Catalogue, NameConflict, Publication, Registry, State};
 use crate::server::{Gateway, Parts, http, stdio};
@@ -38,6 +38,7 @@ pub struct App {
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
+    rules: Rules,
 }
 
 /// Why a run could not start, or had to end.
@@ -108,6 +109,7 @@ impl App {
         };
         let processes = Processes::new(processes, shutdown.clone());
         let upstreams = Upstreams::start(upstream, &registry, processes, &shutdown);
+        let rules = permission.rules.clone();
         let executor = Executor::new(executor::Config {
             policy: Policy::new(permission),
             hooks: Hooks::default(),
@@ -121,7 +123,7 @@ impl App {
             server,
             Parts { exposure, executor, sessions, shutdown: shutdown.clone() },
         );
-        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure })
+        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure, rules })
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -146,6 +148,11 @@ impl App {
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
     }
 
+    /// Returns the operator's rules that concern no tool.
+    pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
+        idle_rules(&self.rules, catalogue)
+    }
+
     /// Waits until every source is ready or has failed.
     ///
     /// A required upstream that failed is an error where the run is to end with it.
@@ -161,6 +168,7 @@ impl App {
             .map(|bound| self.shutdown.spawn("http", bound.serve(self.gateway.clone())));
         let mut over_stdio =
             self.stdio.then(|| self.shutdown.spawn("stdio", stdio::serve(self.gateway.clone())));
+        drop(self.shutdown.spawn("rules", self.warn_of_idle_rules()));
         let mut ended = std::pin::pin!(ended);
         let mut failed = std::pin::pin!(self.failed());
         let result = loop {
@@ -182,6 +190,22 @@ impl App {
         };
         self.end().await;
         result
+    }
+
+    /// Logs the operator's rules that concern no tool, once it is known what tools there are.
+    fn warn_of_idle_rules(&self) -> impl Future<Output = ()> + use<> {
+        let (registry, rules) = (Arc::clone(&self.registry), self.rules.clone());
+        let ended = self.shutdown.child();
+        async move {
+            tokio::select! {
+                catalogue = registry.settled() => {
+                    for idle in idle_rules(&rules, &catalogue) {
+                        tracing::warn!("{idle}");
+                    }
+                }
+                () = ended.cancelled() => {}
+            }
+        }
     }
 
     /// Waits for a required upstream to fail.
@@ -232,6 +256,10 @@ impl App {
         let asked = Requested { tool, name: name.to_owned(), arguments };
         executor.call(asked, cx, approver).await
     }
+}
+
+fn idle_rules(rules: &Rules, catalogue: &Catalogue) -> Vec<Idle> {
+    rules.idle(catalogue.tools().iter().map(|tool| tool.definition()))
 }
 
 async fn settled(

@@ -52,9 +52,10 @@ impl Approver for Terminal {
             return Approval::Granted("--yes");
         }
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Approval::Unavailable(
-                "there is no terminal to ask at; give --yes to approve it".to_owned(),
-            );
+            return Approval::Unavailable(format!(
+                "there is no terminal to ask at; give --yes to approve it, or {}",
+                request.way_out()
+            ));
         }
         say(format!(
             "{}: {}\n{:#}",

@@ -82,7 +82,7 @@ fn a_person_refuses() {
 #[test]
 fn a_client_that_can_not_ask_gets_the_line_to_add() {
     for client in [Client::Python(Mode::Legacy), Client::TypeScript(Mode::Auto)] {
-        check(client, None, 0, "`--permit` with the tool's name allows it");
+        check(client, None, 0, &format!("`--permit {TIME}` allows it"));
     }
 }
 

@@ -9,8 +9,9 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::binary::{Ended, command, exe, run};
-use crate::fixture::Home;
+use crate::fixture::{Home, eventually};
 use crate::process::traces::Mark;
+use crate::session::Session;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -121,6 +122,28 @@ fn tools_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
+fn a_rule_that_concerns_no_tool_is_told() {
+    let home = Home::with_up(json!({"tools": ["echo"]}));
+    let rules = ["--permit", "ech", "--permit", "echo", "--ask", "nix*", "--forbid", "execute"];
+    let told = [
+        "--permit: `ech` matches no tool, neither by a name nor by a capability\n",
+        "--ask: `nix*` matches no tool, neither by a name nor by a capability\n",
+    ];
+    let mut tools = command(exe());
+    tools.arg("tools").args(home.arguments()).args(rules);
+    let ended = run(tools, LIMIT);
+    assert_eq!((ended.code, ended.stderr), (Some(0), told.concat()));
+    let mut arguments = home.arguments();
+    arguments.extend(rules.map(str::to_owned));
+    let mut session = Session::start(&arguments);
+    session.initialize();
+    session.tools();
+    eventually("both are logged", || told.iter().all(|line| session.said().contains(line)));
+    assert_eq!(session.said().matches("matches no tool").count(), 2, "{}", session.said());
+    assert!(session.said().contains("WARN"), "{}", session.said());
+}
+
+#[test]
 fn a_closed_pipe_is_no_reason_to_complain() {
     let home =
         Home::with_up(json!({"tools": (0..3000).map(|n| format!("t{n}")).collect::<Vec<_>>()}));
@@ -200,6 +223,22 @@ fn a_mistake_in_a_file_is_shown_where_it_is() {
 }
 
 #[test]
+fn a_mistake_in_a_flag_is_told_in_plain_words() {
+    for (flag, value, expected) in [
+        ("--concurrent-calls", "0", "expected a whole number above 0"),
+        ("--max-message-bytes", "x", "expected a whole number above 0"),
+        ("--tool-timeout", "0", "expected a number of seconds above 0"),
+        ("--approval", "x", "expected `ask`, `client` or `deny`"),
+        ("--http", "x", "expected an address and a port, such as 127.0.0.1:8808"),
+    ] {
+        let ended = iris(&["serve", flag, value], &[]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        let first = ended.stderr.lines().next().unwrap();
+        assert!(first.contains(flag) && first.ends_with(expected), "{first}");
+    }
+}
+
+#[test]
 fn a_variable_that_is_none_of_ours_is_refused_by_name() {
     let ended = iris(&["tools"], &[("IRIS_MCP_WORKSPCE", "s3cret")]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
@@ -227,22 +266,6 @@ fn a_flag_comes_before_a_variable_and_a_variable_before_the_file() {
     assert_eq!(listed(&[], &variables), "variable.txt\n");
     assert_eq!(listed(&[], &variables[..1]), "file.txt\n");
     assert_eq!(listed(&["--config", &config], &[]), "file.txt\n");
-}
-
-#[test]
-fn a_mistake_in_a_flag_is_told_in_plain_words() {
-    for (flag, value, expected) in [
-        ("--concurrent-calls", "0", "expected a whole number above 0"),
-        ("--max-message-bytes", "x", "expected a whole number above 0"),
-        ("--tool-timeout", "0", "expected a number of seconds above 0"),
-        ("--approval", "x", "expected `ask`, `client` or `deny`"),
-        ("--http", "x", "expected an address and a port, such as 127.0.0.1:8808"),
-    ] {
-        let ended = iris(&["serve", flag, value], &[]);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        let first = ended.stderr.lines().next().unwrap();
-        assert!(first.contains(flag) && first.ends_with(expected), "{first}");
-    }
 }
 
 #[test]
