@@ -83,11 +83,11 @@ fn an_upstream_is_called_when_the_call_is_approved() {
         command.args(["call", &name, r#"{"text": "hello"}"#]).args(&arguments).args(more);
         run(command, LIMIT)
     };
-    let refused = iris("echo", &[]);
+    let refused = iris("fail", &[]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stdout.starts_with("Error[PERMISSION_ERROR]: "), "{refused:?}");
     assert!(refused.stdout.contains("--yes"), "{refused:?}");
-    assert_eq!(home.noted("echo"), 0);
+    assert_eq!(home.noted("fail"), 0);
     let approved = iris("echo", &["--yes"]);
     assert_eq!((approved.code, approved.stdout.as_str()), (Some(0), "hello\n"), "{approved:?}");
     let failed = iris("fail", &["--yes"]);
