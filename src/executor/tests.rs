@@ -34,6 +34,7 @@ async fn every_stage_runs_in_order() {
         .wrap("B", Wrap::Pass);
     let result = bench.call(tool("t", &log)).await;
     assert_eq!(text(&result), "done\n[Hook feedback]\none\n[Hook feedback]\ntwo");
+    // EX-4.5: the first wrapper is outermost.
     assert_eq!(
         log.take(),
         ["validate", "h1", "h2", "A-pre", "B-pre", "body", "B-post", "A-post", "a1", "a2"]
