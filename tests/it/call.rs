@@ -1,9 +1,11 @@
 //! `call`, `tools` and `completions` at a terminal and in scripts; settings and what is wrong in them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -101,6 +103,56 @@ fn an_upstream_is_called_when_the_call_is_approved() {
         format!("{}{}", unknown.stdout, unknown.stderr).contains("outcome is unknown"),
         "{unknown:?}"
     );
+}
+
+/// Calls the upstream's tool `plain` at a terminal; returns the exit code, the standard output,
+/// and what was shown. What is typed is typed when the question is there; nothing is an interrupt.
+fn call_at_a_terminal(home: &Home, typed: Option<&[u8]>) -> (Option<i32>, String, String) {
+    let OpenptyResult { master, slave } = openpty(None, None).unwrap();
+    let mut command = command(exe());
+    command.args(["call", "mcp__up__plain", r#"{"a": "what for"}"#]).args(home.arguments());
+    command.stdin(slave.try_clone().unwrap()).stderr(slave);
+    let child = command.spawn().unwrap();
+    // It holds the terminal's other end, whose closing ends the reading below.
+    drop(command);
+    let mut terminal = File::from(master);
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    // When nobody holds the other end any more, reading is an error.
+    while matches!(terminal.read(&mut byte), Ok(1)) {
+        shown.extend(byte);
+        if shown.ends_with(b"[y/N]") {
+            match typed {
+                Some(typed) => terminal.write_all(typed).unwrap(),
+                None => kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap(),
+            }
+        }
+    }
+    let ended = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(ended.stdout).unwrap();
+    (ended.status.code(), stdout, String::from_utf8(shown).unwrap())
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let home = Home::with_up(json!({"tools": ["plain"]}));
+    let mut ran = 0;
+    for (typed, code, answer) in [
+        (Some(&b"y\n"[..]), 0, "this is plain: "),
+        (Some(b"YES\n"), 0, "this is plain: "),
+        (Some(b"n\n"), 3, "Error[USER_REJECTED]: "),
+        (Some(b"\n"), 3, "Error[USER_REJECTED]: "),
+        // The end of input.
+        (Some(b"\x04"), 3, "Error[USER_REJECTED]: "),
+        (None, 130, ""),
+    ] {
+        let (ended, stdout, shown) = call_at_a_terminal(&home, typed);
+        assert_eq!(ended, Some(code), "{typed:?}: {stdout} {shown}");
+        assert!(stdout.starts_with(answer), "{typed:?}: {stdout}");
+        assert!(shown.contains("mcp__up__plain: this call needs a person's approval"), "{shown}");
+        assert!(shown.contains("\"a\": \"what for\""), "{shown}");
+        ran += usize::from(code == 0);
+        assert_eq!(home.noted("plain"), ran, "{typed:?}");
+    }
 }
 
 #[test]
