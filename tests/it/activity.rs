@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::binary::{Gateway, command, exe, run};
@@ -259,6 +260,27 @@ fn a_rotated_file_is_left_for_a_new_one() {
     });
     let (old, new) = (records(&home.file("calls.1")), records(&home.file("calls")));
     assert_eq!((old.len() + new.len(), new.len()), (calls, 1), "nothing is lost");
+}
+
+#[test]
+fn a_call_under_way_at_the_end_is_recorded() {
+    for by_signal in [true, false] {
+        let home = Home::with_up(json!({"tools": ["slow"]}));
+        let mut session = start(&home, &["--permit", "mcp"]);
+        session.initialize();
+        session.ask("tools/call", &json!({"name": "mcp__up__slow", "arguments": {}}));
+        home.wait_for("slow");
+        if by_signal {
+            session.signal(Signal::SIGTERM);
+        } else {
+            session.close();
+        }
+        session.end();
+        let [tool, decision, rule, _, outcome] = next(&home, &mut 0);
+        assert_eq!([&*tool, &decision, &rule], ["mcp__up__slow", "allow", "--permit"]);
+        // Its server may be gone before it can be told to give up.
+        assert!(["CANCELLED", "TOOL_OUTCOME_UNKNOWN"].contains(&&*outcome), "{outcome}");
+    }
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_client_that_can_not_ask_gets_the_line_to_add() {
         }
     }
     // The line does what it says.
-    for seen in drive(Client::FastMcp(Mode::Auto), &["--permit", TIME], 1, [None; 2]) {
+    for seen in drive(Client::TypeScript(Mode::Auto), &["--permit", TIME], 1, [None; 2]) {
         assert!(texts(&seen)[0].contains("UTC"), "{seen}");
     }
 }
