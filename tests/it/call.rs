@@ -1,7 +1,9 @@
 //! `call`, `tools` and `completions` at a terminal and in scripts; settings and what is wrong in them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -287,6 +289,27 @@ fn a_mistake_in_a_flag_is_told_in_plain_words() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
         let first = ended.stderr.lines().next().unwrap();
         assert!(first.contains(flag) && first.ends_with(expected), "{first}");
+    }
+}
+
+#[test]
+fn every_flag_and_variable_is_in_the_table_of_settings() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
+    let table = fs::read_to_string(table).unwrap();
+    let help = iris(&["serve", "--help"], &[]).stdout;
+    let flags = help.split_whitespace().filter(|word| word.starts_with("--"));
+    let flags: BTreeSet<&str> = flags
+        .map(|flag| flag.trim_end_matches(|end: char| !end.is_ascii_lowercase()))
+        .filter(|flag| *flag != "--help")
+        .collect();
+    assert!(flags.contains("--activity-log"), "{help}");
+    for flag in flags {
+        let is_there = [" ", "`"].iter().any(|end| table.contains(&format!("`{flag}{end}")));
+        assert!(is_there, "{flag} is in no row of docs/settings.md");
+    }
+    for variable in iris_mcp::config::environment::VARIABLES {
+        let is_there = table.contains(&format!("`{variable}`"));
+        assert!(is_there, "{variable} is in no row of docs/settings.md");
     }
 }
 
