@@ -9,16 +9,17 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use self::report::Report;
-use crate::activity::Activity;
+use crate::activity::{Activity, JournalError, Who};
 use crate::artifact::ArtifactStore;
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
 use crate::hook::Hooks;
-use crate::permission::{Approver, Policy};
+use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
+use crate::registry::view::View;
 use crate::registry::{Catalogue, NameConflict, Publication, Registry, State};
-use crate::server::{Gateway, Parts, http, stdio};
+use crate::server::{self, Gateway, Parts, http, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
@@ -39,11 +40,15 @@ pub struct App {
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
+    rules: Rules,
 }
 
 /// Why a run could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Calls cannot be recorded.
+    #[error(transparent)]
+    Activity(#[from] JournalError),
     /// The workspace cannot be used.
     #[error(transparent)]
     Workspace(#[from] PathError),
@@ -83,11 +88,14 @@ impl App {
             permission,
             view,
             breaker,
+            activity,
             server,
             http,
             stdio,
             on_failure,
         } = config;
+        // First of all: nothing is served that cannot be recorded.
+        let activity = Arc::new(Activity::open(&activity)?);
         let shutdown = Shutdown::new();
         let sessions = Arc::new(Sessions::default());
         let registry = Registry::new();
@@ -100,13 +108,10 @@ impl App {
         };
         let mut tools =
             builtin.iter().map(|key| builtin::make(key, &parts)).collect::<Result<Vec<_>, _>>()?;
-        let mut server = server;
-        if context {
-            let context_tools = builtin::context_tools(&parts);
-            // What cannot be called again is not recorded, nor referred to.
-            server.context = context_tools.iter().all(|tool| view.is_available(tool.definition()));
-            tools.extend(context_tools);
-        }
+        let context = if context { visible_context_tools(&parts, &view) } else { Vec::new() };
+        // What cannot be called again is not recorded, nor referred to.
+        let server = server::Config { context: !context.is_empty(), ..server };
+        tools.extend(context);
         if !tools.is_empty() {
             let publication = Publication { state: State::Ready, tools, ..Publication::default() };
             registry.publisher("built-in").publish(publication)?;
@@ -118,12 +123,13 @@ impl App {
         let processes = Processes::new(processes, shutdown.clone());
         let upstreams =
             Upstreams::start(upstream, &registry, processes, Arc::clone(&artifacts), &shutdown);
+        let rules = permission.rules.clone();
         let executor = Executor::new(executor::Config {
             policy: Policy::new(permission),
             hooks: Hooks::default(),
             middleware: Vec::new(),
             breaker,
-            activity: Arc::new(Activity::default()),
+            activity,
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
@@ -132,7 +138,7 @@ impl App {
             server,
             Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
         );
-        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure })
+        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure, rules })
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -157,6 +163,11 @@ impl App {
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
     }
 
+    /// Returns the operator's rules that concern no tool.
+    pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
+        idle_rules(&self.rules, catalogue)
+    }
+
     /// Waits until every source is ready or has failed.
     ///
     /// A required upstream that failed is an error where the run is to end with it.
@@ -172,6 +183,7 @@ impl App {
             .map(|bound| self.shutdown.spawn("http", bound.serve(self.gateway.clone())));
         let mut over_stdio =
             self.stdio.then(|| self.shutdown.spawn("stdio", stdio::serve(self.gateway.clone())));
+        drop(self.shutdown.spawn("rules", self.warn_of_idle_rules()));
         let mut ended = std::pin::pin!(ended);
         let mut failed = std::pin::pin!(self.failed());
         let result = loop {
@@ -193,6 +205,22 @@ impl App {
         };
         self.end().await;
         result
+    }
+
+    /// Logs the operator's rules that concern no tool, once it is known what tools there are.
+    fn warn_of_idle_rules(&self) -> impl Future<Output = ()> + use<> {
+        let (registry, rules) = (Arc::clone(&self.registry), self.rules.clone());
+        let ended = self.shutdown.child();
+        async move {
+            tokio::select! {
+                catalogue = registry.settled() => {
+                    for idle in idle_rules(&rules, &catalogue) {
+                        tracing::warn!("{idle}");
+                    }
+                }
+                () = ended.cancelled() => {}
+            }
+        }
     }
 
     /// Waits for a required upstream to fail.
@@ -230,11 +258,31 @@ impl App {
         let session = sessions.get(&cx.session);
         let tool = match exposure.resolve(&catalogue, &session, name) {
             Ok(tool) => tool,
-            Err(unresolved) => return Ok(unresolved.into_failure(name).into()),
+            Err(unresolved) => {
+                let failure = unresolved.into_failure(name);
+                let who = Who {
+                    principal: cx.principal.clone(),
+                    session: cx.session.clone(),
+                    client: cx.client.name.clone(),
+                };
+                executor.activity().turn_away(name, cx.call_id.clone(), who, failure.code.as_str());
+                return Ok(failure.into());
+            }
         };
         let asked = Requested { tool, name: name.to_owned(), arguments };
         executor.call(asked, cx, approver).await
     }
+}
+
+fn idle_rules(rules: &Rules, catalogue: &Catalogue) -> Vec<Idle> {
+    rules.idle(catalogue.tools().iter().map(|tool| tool.definition()))
+}
+
+/// Makes the context tools, unless the view hides one of them.
+fn visible_context_tools(parts: &builtin::Parts, view: &View) -> Vec<Arc<dyn Tool>> {
+    let tools = builtin::context_tools(parts);
+    let are_visible = tools.iter().all(|tool| view.is_available(tool.definition()));
+    if are_visible { tools.into() } else { Vec::new() }
 }
 
 async fn settled(

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use self::agent::Agent;
 use self::settings::{Approval, Settings};
-use crate::artifact;
 use crate::document::DocumentError;
 use crate::executor::breaker;
 use crate::permission;
@@ -27,6 +26,7 @@ use crate::server::{self, ApprovalMode};
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
+use crate::{activity, artifact};
 
 /// The longest message, unless said otherwise.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -57,6 +57,8 @@ pub struct Config {
     pub view: View,
     /// When to leave a failing tool alone.
     pub breaker: Option<breaker::Config>,
+    /// Where calls are recorded.
+    pub activity: activity::Config,
     /// How clients are served.
     pub server: server::Config,
     /// Where clients are served over HTTP.
@@ -185,12 +187,8 @@ impl Config {
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let context = settings.context.or(agent.as_ref().map(Agent::context)).unwrap_or(false);
         let http = http(&settings)?;
-        let approval = match settings.approval.mode {
-            None if agent.is_none() && !mcp_files.is_empty() => ApprovalMode::Client,
-            None | Some(Approval::Ask) => ApprovalMode::Ask,
-            Some(Approval::Client) => ApprovalMode::Client,
-            Some(Approval::Deny) => ApprovalMode::Deny,
-        };
+        let only_mcp = agent.is_none() && !mcp_files.is_empty();
+        let approval = approval(settings.approval.mode, only_mcp);
         let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
         let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
         let said = &settings.approval;
@@ -220,6 +218,7 @@ impl Config {
             permission,
             view: settings.view.view(),
             breaker: settings.breaker.map(settings::Breaker::config),
+            activity: activity::Config { file: settings.activity.file.clone() },
             server,
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
@@ -256,6 +255,15 @@ fn workspace(
         return Err(ConfigError::UnsaidWorkspace(folder));
     }
     Ok(folder)
+}
+
+fn approval(said: Option<Approval>, only_mcp: bool) -> ApprovalMode {
+    match said {
+        None if only_mcp => ApprovalMode::Client,
+        None | Some(Approval::Ask) => ApprovalMode::Ask,
+        Some(Approval::Client) => ApprovalMode::Client,
+        Some(Approval::Deny) => ApprovalMode::Deny,
+    }
 }
 
 fn artifacts(

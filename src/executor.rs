@@ -23,7 +23,7 @@ use self::body::Body;
 use self::breaker::Breaker;
 pub use self::call::{Ask, Permitted, Prepared, Requested};
 use self::call::{Checked, Granted};
-use crate::activity::{Activity, Decided, Started};
+use crate::activity::{Activity, CANCELLED, INPUT_REQUIRED, Started};
 use crate::artifact::ArtifactStore;
 use crate::hook::{Event, Finished, Hooks};
 use crate::middleware::{Chain, Middleware};
@@ -85,6 +85,11 @@ impl Executor {
         let Config { policy, hooks, middleware, breaker, activity, artifacts, tasks } = config;
         let breaker = breaker.map(|config| Arc::new(Mutex::new(Breaker::new(config))));
         Self { policy, hooks, middleware: middleware.into(), breaker, activity, artifacts, tasks }
+    }
+
+    /// Returns where records of calls go.
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// Prepares a call and runs it.
@@ -161,14 +166,16 @@ impl Executor {
         cx: &CallContext,
     ) -> Result<ToolResult, Interrupt> {
         let call = Arc::new(call);
+        // The body has a share in the call, and may live longer than whoever waits here.
+        let _watch = call.started().watch();
         let result = self.stages(&call, cx).await;
         let outcome = match &result {
             Ok(result) => result.error.as_ref().map_or("OK", |failure| failure.code.as_str()),
-            Err(Interrupt::Cancelled) => "CANCELLED",
+            Err(Interrupt::Cancelled) => CANCELLED,
             Err(Interrupt::OutcomeUnknown { .. }) => "TOOL_OUTCOME_UNKNOWN",
             Err(Interrupt::CleanupFailed { .. }) => "CLEANUP_FAILED",
         };
-        self.activity.end(call.started(), call.decided(), outcome);
+        call.started().end(outcome);
         result
     }
 
@@ -230,32 +237,33 @@ impl Executor {
         let validation = AssertUnwindSafe(tool.validate(arguments, cx)).catch_unwind();
         let valid = tokio::select! {
             valid = validation => valid,
-            () = cx.cancelled.cancelled() => return Err(Interrupt::Cancelled),
+            () = cx.cancelled.cancelled() => return Err(cancelled(&started)),
         };
         let refusal = match valid {
             Ok(Ok(valid)) => return Ok(Ok(Checked::new(tool, name, valid, started))),
             Ok(Err(refusal)) => refusal,
             Err(_) => body::panicked(&tool),
         };
-        self.activity.end(&started, Decided::NOT, refusal.code.as_str());
+        started.end(refusal.code.as_str());
         Ok(Err(finish::truncated(refusal, &tool, &name, cx)))
     }
 
     async fn authorize(
         &self,
-        checked: Checked,
+        mut checked: Checked,
         cx: &CallContext,
         approver: &dyn Approver,
     ) -> Result<Prepared, Interrupt> {
-        let tool = checked.tool();
+        let tool = Arc::clone(checked.tool());
         let decision =
             self.policy.decide(tool.definition(), checked.valid().traits, tool.auto_allow());
+        checked.decide(&decision, None);
         let human = tool.route() == Route::Human;
         let refusal = match decision.effect {
             Effect::Allow if human => {
                 Failure::new(HITL_REQUIRED, "a question for a person needs a runtime that asks it")
             }
-            Effect::Allow => return Ok(Prepared::Ready(Permitted::new(checked, decision, None))),
+            Effect::Allow => return Ok(Prepared::Ready(Permitted::new(checked, &decision, None))),
             Effect::RequireHuman if human => Failure::new(
                 PERMISSION_ERROR,
                 "a tool that asks a person cannot also need a person's approval",
@@ -263,7 +271,7 @@ impl Executor {
             Effect::RequireHuman => return self.ask(checked, decision, cx, approver).await,
             Effect::Deny => refusal_of(&decision, &checked, decision.reason.to_owned()),
         };
-        Ok(Prepared::Refused(self.refuse(refusal, &checked, &decision, cx)))
+        Ok(Prepared::Refused(refuse(refusal, &checked, cx)))
     }
 
     async fn ask(
@@ -278,17 +286,17 @@ impl Executor {
         if grants.use_once(&request) || grants.covers(&request) {
             return Ok(Prepared::Ready(Permitted::new(
                 checked,
-                decision,
+                &decision,
                 Some(Granted("a grant")),
             )));
         }
         let approval = tokio::select! {
             approval = approver.approve(&request) => approval,
-            () = cx.cancelled.cancelled() => return Err(Interrupt::Cancelled),
+            () = cx.cancelled.cancelled() => return Err(cancelled(checked.started())),
         };
         let refusal = match approval {
             Approval::Granted(by) => {
-                return Ok(Prepared::Ready(Permitted::new(checked, decision, Some(Granted(by)))));
+                return Ok(Prepared::Ready(Permitted::new(checked, &decision, Some(Granted(by)))));
             }
             Approval::Later => return Ok(Prepared::Ask(Ask::new(checked, decision, request))),
             Approval::Rejected => Failure::new(USER_REJECTED, "the user rejected the call"),
@@ -297,26 +305,20 @@ impl Executor {
                 refusal_of(&decision, &checked, message)
             }
         };
-        Ok(Prepared::Refused(self.refuse(refusal, &checked, &decision, cx)))
+        Ok(Prepared::Refused(refuse(refusal, &checked, cx)))
     }
 
     /// Refuses a call whose approval was asked for and will not come.
     pub fn give_up(&self, ask: &Ask, cx: &CallContext, why: &str) -> ToolResult {
         let (checked, decision) = (ask.checked(), ask.decision());
         let refusal = refusal_of(decision, checked, format!("{}: {why}", decision.reason));
-        self.refuse(refusal, checked, decision, cx)
+        refuse(refusal, checked, cx)
     }
 
-    fn refuse(
-        &self,
-        refusal: Failure,
-        checked: &Checked,
-        decision: &Decision,
-        cx: &CallContext,
-    ) -> ToolResult {
-        let decided = Decided { effect: decision.effect.as_str(), rule: decision.rule, by: None };
-        self.activity.end(checked.started(), decided, refusal.code.as_str());
-        finish::refused(refusal, checked, cx)
+    /// Ends a call that is to be made again with a person's answer, and says what to ask.
+    pub fn put_off(&self, ask: &Ask) -> Request {
+        ask.checked().started().end(INPUT_REQUIRED);
+        ask.request().clone()
     }
 
     fn pass_breaker(&self, call: &Permitted) -> Result<(), Failure> {
@@ -342,7 +344,7 @@ fn shape(outcome: &Result<Prepared, Interrupt>) -> Shape {
     match outcome {
         Ok(Prepared::Ready(permitted)) => {
             let traits = permitted.checked().valid().traits;
-            let runs = permitted.decided().by.is_none();
+            let runs = !permitted.was_granted();
             Shape { runs, read_only: traits.read_only, parallel: traits.parallel }
         }
         Ok(Prepared::Refused(_) | Prepared::Ask(_)) | Err(_) => {
@@ -353,6 +355,16 @@ fn shape(outcome: &Result<Prepared, Interrupt>) -> Shape {
 
 fn not_cancelled(cx: &CallContext) -> Result<(), Interrupt> {
     if cx.cancelled.is_cancelled() { Err(Interrupt::Cancelled) } else { Ok(()) }
+}
+
+fn cancelled(started: &Started) -> Interrupt {
+    started.end(CANCELLED);
+    Interrupt::Cancelled
+}
+
+fn refuse(refusal: Failure, checked: &Checked, cx: &CallContext) -> ToolResult {
+    checked.started().end(refusal.code.as_str());
+    finish::refused(refusal, checked, cx)
 }
 
 fn refusal_of(decision: &Decision, checked: &Checked, message: String) -> Failure {

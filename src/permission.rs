@@ -14,12 +14,15 @@ use crate::tool::{
     ToolDefinition,
 };
 
-pub use self::rules::{BadRule, Rules};
+pub use self::rules::{BadRule, Idle, Rules};
 
 /// The policy, or a person, refused.
 pub const PERMISSION_ERROR: ErrorCode = ErrorCode::new("PERMISSION_ERROR");
 /// A person was asked and said no.
 pub const USER_REJECTED: ErrorCode = ErrorCode::new("USER_REJECTED");
+
+/// Why a person is asked where a rule of the operator wants it.
+const ASKED_FOR: &str = "the operator wants this tool to be asked for (--ask)";
 
 /// What the operator allows without asking.
 #[derive(Clone, Debug, Default)]
@@ -152,12 +155,10 @@ impl Policy {
         }
         let decision = self.by_capability(definition, traits, auto);
         match decision.effect {
-            Effect::Allow if self.config.rules.asks(definition) => {
-                Decision::ask("--ask", "the operator wants this tool to be asked for")
+            Effect::Allow | Effect::RequireHuman if self.config.rules.asks(definition) => {
+                Decision::ask("--ask", ASKED_FOR)
             }
-            Effect::RequireHuman
-                if self.config.rules.permits(definition) && !self.config.rules.asks(definition) =>
-            {
+            Effect::RequireHuman if self.config.rules.permits(definition) => {
                 Decision::allow("--permit")
             }
             Effect::Allow | Effect::RequireHuman | Effect::Deny => decision,
@@ -272,6 +273,15 @@ impl Grants for NoGrants {
 }
 
 impl Request {
+    /// Says which setting would let the call run unasked.
+    pub fn way_out(&self) -> String {
+        let tool = &self.tool;
+        if self.reason == ASKED_FOR {
+            return format!("without the `--ask` that matches {tool} it is not asked for");
+        }
+        format!("`--permit {tool}` allows it")
+    }
+
     /// Returns a digest of what the tool says of itself; a changed tool has another one.
     pub fn definition_digest(&self) -> String {
         let definition = self.handle.definition();

@@ -17,6 +17,7 @@ pub mod project;
 mod resources;
 pub mod stdio;
 mod ticket;
+mod turned_away;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,14 +41,15 @@ use self::caller::{Caller, Connection};
 use self::port::Port;
 use self::project::Form;
 use self::ticket::{Binding, Tickets};
+use crate::activity::CANCELLED;
 use crate::artifact::ArtifactStore;
 use crate::executor::{Executor, Prepared, Requested};
-use crate::exposure::{Exposure, Unresolved};
+use crate::exposure::{Exposure, NOT_FOUND, Unresolved};
 use crate::permission::Request;
 use crate::registry::Catalogue;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
-use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt, ToolResult};
+use crate::tool::{CallContext, ClientPort, Era, Interrupt, ToolResult};
 
 pub use self::approve::Mode as ApprovalMode;
 
@@ -234,34 +236,30 @@ impl Gateway {
         let caller = self.caller("tools/call", context);
         let era = caller.client.era;
         let form = Form::of(context, era, &self.connection);
-        let catalogue = self.settled(context).await?;
+        let catalogue = self.settled(context).await.inspect_err(|_| {
+            self.turn_away(&caller, &params.name, CANCELLED);
+        })?;
         let session = self.shared.parts.sessions.get(&caller.session);
         let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
             Ok(tool) => tool,
             Err(Unresolved::Undisclosed(failure)) => {
-                let call_id = CallId::new(caller::random_id());
+                let call_id = self.turn_away(&caller, &params.name, failure.code.as_str());
                 return project::reply(Ok(failure.into()), &call_id, form);
             }
             Err(unknown @ Unresolved::Unknown { .. }) => {
+                self.turn_away(&caller, &params.name, NOT_FOUND.as_str());
                 return Err(project::unknown_tool(&params.name, unknown));
             }
         };
         let arguments = params.arguments.unwrap_or_default();
         let name = tool.definition().name.to_string();
         let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
-        let retried = match params.request_state.as_deref().filter(|_| era == Era::Modern) {
-            Some(state) => Some(
-                self.shared.tickets.redeem(state, binding).map_err(|_| project::void_state())?,
-            ),
-            None => None,
-        };
+        let state = params.request_state.as_deref().filter(|_| era == Era::Modern);
+        let retried = state.map(|state| self.redeem(&caller, state, binding)).transpose()?;
         let offers_session = caller.client.alone;
         let given = params.input_responses.as_ref().and_then(|responses| responses.get(APPROVAL));
         let answer = retried.as_ref().and(given).map(|result| ask::answer(result, offers_session));
-        let slot = tokio::select! {
-            slot = self.shared.calls.acquire() => slot,
-            () = context.ct.cancelled() => return Err(project::cancelled()),
-        };
+        let slot = self.slot(&caller, &name, context).await?;
         let (port, requests) = Port::new(&caller.client);
         let port: Arc<dyn ClientPort> = Arc::new(port);
         let cx =
@@ -308,7 +306,7 @@ impl Gateway {
             let result = match executor.prepare(asked, &cx, &approve).await {
                 Ok(Prepared::Ready(permitted)) => executor.execute(permitted, &cx).await,
                 Ok(Prepared::Refused(result)) => Ok(result),
-                Ok(Prepared::Ask(ask)) => return Ok(Ended::Ask(Box::new(ask.request().clone()))),
+                Ok(Prepared::Ask(ask)) => return Ok(Ended::Ask(Box::new(executor.put_off(&ask)))),
                 Err(interrupt) => Err(interrupt),
             };
             if let (Some((record, name, arguments)), Some(turn)) = (entry, &cx.turn) {

@@ -99,7 +99,7 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
 }
 
 /// Says whether a file is what our standard output goes to; a device such as `/dev/null` never is.
-fn is_standard_output(file: &std::fs::File) -> io::Result<bool> {
+pub(crate) fn is_standard_output(file: &std::fs::File) -> io::Result<bool> {
     let file = file.metadata()?;
     let output = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
     let device = output.file_type().is_char_device();

@@ -53,9 +53,10 @@ impl Approver for Terminal {
             return Approval::Granted("--yes");
         }
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Approval::Unavailable(
-                "there is no terminal to ask at; give --yes to approve it".to_owned(),
-            );
+            return Approval::Unavailable(format!(
+                "there is no terminal to ask at; give --yes to approve it, or {}",
+                request.way_out()
+            ));
         }
         say(format!(
             "{}: {}\n{:#}",
@@ -89,14 +90,14 @@ impl Call {
         let app = App::start(config, processes).await?;
         let cancelled = CancellationToken::new();
         let cx = CallContext {
-            call_id: CallId::new("cli"),
+            call_id: CallId::new(format!("{:032x}", rand::random::<u128>())),
             session: SessionId::new("cli"),
             principal: Principal::new("local"),
             run_id: Some("cli".to_owned()),
             activation_id: Some("cli".to_owned()),
             agent_id: String::new(),
             workspace,
-            client: Client::default(),
+            client: Client { name: "iris-mcp call".to_owned(), ..Client::default() },
             port: Arc::new(Closed),
             cancelled: cancelled.clone(),
             turn: None,

@@ -8,7 +8,8 @@ use clap::Args;
 
 use crate::config::Host;
 use crate::config::settings::{
-    Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds, Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds,
+    Settings,
 };
 
 #[derive(Debug, Args)]
@@ -45,10 +46,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "SECONDS")]
     tool_timeout: Option<Seconds>,
     /// The longest message, in bytes.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = settings::count)]
     max_message_bytes: Option<NonZeroUsize>,
     /// How many calls may run at once.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = settings::count)]
     concurrent_calls: Option<NonZeroUsize>,
     /// A file with more settings (TOML).
     #[arg(long, value_name = "FILE")]
@@ -62,6 +63,9 @@ pub(super) struct Flags {
     /// What is logged: a level, or levels by module.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// Append a record of each call to this file, as a line of JSON.
+    #[arg(long, value_name = "FILE")]
+    activity_log: Option<PathBuf>,
 }
 
 /// The flags of serving alone.
@@ -71,7 +75,7 @@ pub(super) struct Serving {
     #[arg(long)]
     stdio: bool,
     /// Serve clients over streamable HTTP at this address; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = settings::address)]
     http: Option<SocketAddr>,
     /// The file with the bearer tokens of HTTP clients; needed to be reached from other machines.
     #[arg(long, value_name = "FILE")]
@@ -97,6 +101,7 @@ impl Flags {
             log_file,
             log_format,
             log,
+            activity_log,
         } = self;
         let mut settings = Settings {
             config: config.map(|path| host.directory.join(path)),
@@ -118,6 +123,7 @@ impl Flags {
                 concurrent_calls,
             },
             log: Log { file: log_file, format: log_format, filter: log },
+            activity: ActivitySettings { file: activity_log },
             ..Settings::default()
         };
         settings.rebase(&host.directory);

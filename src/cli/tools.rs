@@ -40,6 +40,11 @@ impl Tools {
             Err(_) => Ok(()),
         };
         report_failures(&app.reports().await);
+        if let Ok(catalogue) = &settled {
+            for idle in app.idle_rules(catalogue) {
+                say(idle);
+            }
+        }
         app.end().await;
         settled?;
         written?;

@@ -5,14 +5,20 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::artifacts::ArtifactSettings;
-use super::settings::{ApprovalSettings, Breaker, Expected, Limits, Log, Settings};
+use super::settings::{
+    ActivitySettings, ApprovalSettings, Breaker, Expected, Limits, Log, Settings,
+};
 use crate::document::hint;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "IRIS_MCP_";
 
+/// What a time limit is.
+const SECONDS: &str = "a number of seconds above 0";
+
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 28] = [
+pub const VARIABLES: [&str; 29] = [
+    "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
     "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
@@ -95,11 +101,7 @@ pub fn read(
         keep_going: switch(of, "IRIS_MCP_KEEP_GOING")?,
         approval: ApprovalSettings {
             mode: parsed(of, "IRIS_MCP_APPROVAL", "`ask`, `client` or `deny`")?,
-            timeout_seconds: parsed(
-                of,
-                "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS",
-                "a number of seconds above 0",
-            )?,
+            timeout_seconds: parsed(of, "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS", SECONDS)?,
             permit: of("IRIS_MCP_PERMIT").map(|list| names(list).collect()),
             ask: of("IRIS_MCP_ASK").map(|list| names(list).collect()),
             forbid: of("IRIS_MCP_FORBID").map(|list| names(list).collect()),
@@ -112,11 +114,7 @@ pub fn read(
         },
         context: switch(of, "IRIS_MCP_CONTEXT")?,
         limits: Limits {
-            tool_timeout_seconds: parsed(
-                of,
-                "IRIS_MCP_TOOL_TIMEOUT_SECONDS",
-                "a number of seconds above 0",
-            )?,
+            tool_timeout_seconds: parsed(of, "IRIS_MCP_TOOL_TIMEOUT_SECONDS", SECONDS)?,
             max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", "a whole number above 0")?,
             concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", "a whole number above 0")?,
         },
@@ -126,6 +124,7 @@ pub fn read(
             format: parsed(of, "IRIS_MCP_LOG_FORMAT", "`text` or `json`")?,
             filter: of("IRIS_MCP_LOG").cloned(),
         },
+        activity: ActivitySettings { file: path("IRIS_MCP_ACTIVITY_LOG") },
         ..Settings::default()
     };
     settings.view.deny = of("IRIS_MCP_VIEW_DENY").map(|list| names(list).collect());

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::artifacts::ArtifactSettings;
 use crate::document::{Document, DocumentError, Format};
@@ -31,6 +32,7 @@ pub struct Settings {
     /// Whether to serve the client at our standard streams.
     pub stdio: Option<bool>,
     /// Where to serve clients over HTTP.
+    #[serde(deserialize_with = "http")]
     pub http: Option<SocketAddr>,
     /// The file with the tokens of HTTP clients.
     pub token_file: Option<PathBuf>,
@@ -50,6 +52,8 @@ pub struct Settings {
     pub view: ViewSettings,
     /// What is logged, and where.
     pub log: Log,
+    /// Where calls are recorded.
+    pub activity: ActivitySettings,
     /// What the operator says of single upstreams.
     pub upstream: BTreeMap<String, UpstreamSettings>,
 }
@@ -128,6 +132,14 @@ pub struct Log {
     pub filter: Option<String>,
 }
 
+/// The settings under `activity`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ActivitySettings {
+    /// The file that a record of each call is appended to; none without one.
+    pub file: Option<PathBuf>,
+}
+
 /// The form of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -179,6 +191,21 @@ pub struct Seconds(Duration);
 #[error("expected {0}")]
 pub struct Expected(pub &'static str);
 
+/// Reads a number of things, of which there must be one.
+pub fn count(text: &str) -> Result<NonZeroUsize, Expected> {
+    text.parse().map_err(|_| Expected("a whole number above 0"))
+}
+
+/// Reads where to listen.
+pub fn address(text: &str) -> Result<SocketAddr, Expected> {
+    text.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:8808"))
+}
+
+fn http<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    address(&text).map(Some).map_err(D::Error::custom)
+}
+
 /// Reads a settings file; relative paths in it start from its folder.
 pub fn read(path: &Path) -> Result<Settings, DocumentError> {
     let document = Document::open(path, Format::Toml)?;
@@ -197,6 +224,7 @@ impl Settings {
             &mut self.token_file,
             &mut self.artifacts.dir,
             &mut self.log.file,
+            &mut self.activity.file,
         ];
         let paths = single.into_iter().flatten().chain(self.mcp.iter_mut().flatten());
         for path in paths {
@@ -239,6 +267,7 @@ impl Settings {
                 format: self.log.format.or(below.log.format),
                 filter: self.log.filter.or(below.log.filter),
             },
+            activity: ActivitySettings { file: self.activity.file.or(below.activity.file) },
             upstream,
         }
     }

@@ -288,8 +288,14 @@ impl de::Error for DecodeError {
         Self::new(format!("expected {}, found {}", wanted(expected), describe(unexpected)))
     }
 
-    fn invalid_value(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {}", wanted(expected)))
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let too_large = matches!(unexpected, Unexpected::Unsigned(1..));
+        match wanted(expected).as_str() {
+            word if too_large && word.starts_with("a whole number") => {
+                Self::new("the number is too large")
+            }
+            word => Self::new(format!("expected {word}")),
+        }
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -328,6 +334,8 @@ fn wanted(expected: &dyn Expected) -> String {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
+        text if text.starts_with("a nonzero ") => "a whole number above 0",
+        "path string" => "a path",
         "a sequence" => "a list",
         "a map" => "a mapping",
         text if text.starts_with("struct ") => "a mapping",

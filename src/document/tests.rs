@@ -386,9 +386,9 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
     check_decode("{name: a, ratio: '2'}", "f:1:18: ratio: expected a number, found a string");
     check_decode(
         "{name: a, port: 2.0}",
-        "f:1:17: port: expected a nonzero u16, found a number with a fraction",
+        "f:1:17: port: expected a whole number above 0, found a number with a fraction",
     );
-    check_decode("{name: a, port: 0}", "f:1:17: port: expected a nonzero u16");
+    check_decode("{name: a, port: 0}", "f:1:17: port: expected a whole number above 0");
     check_decode("[a]", "f:1:1: expected a mapping, found a list");
     check_decode("a", "f:1:1: expected a mapping, found a string");
     check_decode(

@@ -33,7 +33,6 @@ pub struct Checked {
 #[derive(Debug)]
 pub struct Permitted {
     checked: Checked,
-    decision: Decision,
     granted: Option<Granted>,
 }
 
@@ -83,11 +82,19 @@ impl Checked {
     pub(super) fn started(&self) -> &Started {
         &self.started
     }
+
+    /// Notes for the record how the call was decided upon.
+    pub(super) fn decide(&mut self, decision: &Decision, granted: Option<Granted>) {
+        let Decision { effect, rule, reason: _ } = decision;
+        let by = granted.map(|Granted(by)| by);
+        self.started.decide(Decided { effect: effect.as_str(), rule: Some(rule), by });
+    }
 }
 
 impl Permitted {
-    pub(super) fn new(checked: Checked, decision: Decision, granted: Option<Granted>) -> Self {
-        Self { checked, decision, granted }
+    pub(super) fn new(mut checked: Checked, decision: &Decision, granted: Option<Granted>) -> Self {
+        checked.decide(decision, granted);
+        Self { checked, granted }
     }
 
     /// Returns the call.
@@ -99,9 +106,9 @@ impl Permitted {
         &self.checked.started
     }
 
-    pub(super) fn decided(&self) -> Decided {
-        let Decision { effect, rule, reason: _ } = &self.decision;
-        Decided { effect: effect.as_str(), rule, by: self.granted.map(|Granted(by)| by) }
+    /// Returns whether a person, or somebody for him, had to say yes.
+    pub(super) fn was_granted(&self) -> bool {
+        self.granted.is_some()
     }
 }
 

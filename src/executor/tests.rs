@@ -34,6 +34,7 @@ async fn every_stage_runs_in_order() {
         .wrap("B", Wrap::Pass);
     let result = bench.call(tool("t", &log)).await;
     assert_eq!(text(&result), "done\n[Hook feedback]\none\n[Hook feedback]\ntwo");
+    // EX-4.5: the first wrapper is outermost.
     assert_eq!(
         log.take(),
         ["validate", "h1", "h2", "A-pre", "B-pre", "body", "B-post", "A-post", "a1", "a2"]
@@ -398,6 +399,93 @@ async fn a_long_refusal_is_cut_and_saved_nowhere() {
     assert!(content.starts_with("Error[VALIDATION_ERROR]: xxx"), "{content}");
     assert!(content.ends_with("x\n[the error message was cut]"), "{content}");
     assert!(result.artifact.is_none());
+}
+
+/// Returns what the only record in a file says of decision, rule, approval and outcome.
+fn recorded(file: &std::path::Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap();
+    let record: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap();
+    let said = |key: &str| record[key].as_str().unwrap_or("-").to_owned();
+    ["decision", "rule", "approved_by", "outcome"].map(said).join(" ")
+}
+
+#[tokio::test]
+async fn every_end_of_a_call_is_recorded_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let t = || tool("t", &log);
+    let bench = || Bench::new(&log);
+    let deny = Permissions { writes: Mode::Deny, ..Permissions::default() };
+    let no = Note { verdict: Some("no"), ..Note::default() };
+    let asked = "require_human default";
+    let allowed = "allow read-only -";
+    let table = vec![
+        (bench(), t(), format!("{allowed} OK")),
+        (bench(), t().refusing(), "none - - VALIDATION_ERROR".to_owned()),
+        (bench(), t().panicking_early(), "none - - INTERNAL_ERROR".to_owned()),
+        (bench(), t().panicking(), format!("{allowed} INTERNAL_ERROR")),
+        (bench(), t().failing(), format!("{allowed} E1")),
+        (bench(), t().unknown(), format!("{allowed} TOOL_OUTCOME_UNKNOWN")),
+        (bench().hook("h", Event::Before, no), t(), format!("{allowed} HOOK_REJECTED")),
+        (bench().wrap("A", Wrap::Panic), t(), format!("{allowed} MIDDLEWARE_ERROR")),
+        (
+            bench().permissions(deny),
+            t().with([Write]),
+            "deny writes: deny - PERMISSION_ERROR".to_owned(),
+        ),
+        (bench(), t().with([Mcp]), format!("{asked} - PERMISSION_ERROR")),
+        (bench().approver(Answer::Yes), t().with([Mcp]), format!("{asked} tester OK")),
+        (bench().approver(Answer::No), t().with([Mcp]), format!("{asked} - USER_REJECTED")),
+        (bench().approver(Answer::Later), t().with([Mcp]), format!("{asked} - PERMISSION_ERROR")),
+        (bench().approver(approvals("call-1")), t().with([Mcp]), format!("{asked} a grant OK")),
+        (bench(), t().human(), format!("{allowed} HITL_REQUIRED")),
+    ];
+    for (number, (bench, tool, expected)) in table.into_iter().enumerate() {
+        let file = folder.path().join(number.to_string());
+        drop(bench.recording(&file).call(tool).await);
+        assert_eq!(recorded(&file), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_waits_for_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    for (number, (answer, expected)) in
+        [(Answer::Yes, "tester"), (Answer::Never, "-")].into_iter().enumerate()
+    {
+        for given_up in [true, false] {
+            let file = folder.path().join(format!("{number}{given_up}"));
+            let bench = Bench::new(&log).approver(answer).recording(&file);
+            let context = cx();
+            let token = context.cancelled.clone();
+            let slow = tool("t", &log).with([Mcp]).sleeping(Duration::from_mins(1));
+            let mut call = Box::pin(bench.call_in(slow, context));
+            let waited = tokio::time::timeout(Duration::from_secs(1), &mut call).await;
+            assert!(waited.is_err(), "it is under way");
+            if given_up {
+                token.cancel();
+                assert_eq!(call.await.unwrap_err(), Interrupt::Cancelled);
+            } else {
+                drop(call);
+            }
+            assert_eq!(recorded(&file), format!("require_human default {expected} CANCELLED"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_leaves_a_record_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let file = folder.path().join("calls");
+    let bench = Bench::new(&log).recording(&file);
+    let asked = Bench::requested(tool("t", &log).with([Mcp]));
+    let prepared = bench.executor().prepare(asked, &cx(), &Answer::Later).await.unwrap();
+    let Prepared::Ask(ask) = prepared else { panic!("{prepared:?}") };
+    assert_eq!(bench.executor().put_off(&ask).tool, "t");
+    drop(ask);
+    assert_eq!(recorded(&file), "require_human default - INPUT_REQUIRED");
 }
 
 #[test]

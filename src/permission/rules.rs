@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::tool::ToolDefinition;
+use crate::tool::{Capability, ToolDefinition};
 
 /// The operator's rules; each is a set of globs.
 ///
@@ -10,9 +10,26 @@ use crate::tool::ToolDefinition;
 /// it, and the names of its capabilities (`write`, `execute`, `network`, `mcp`, …).
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    permit: GlobSet,
-    ask: GlobSet,
-    forbid: GlobSet,
+    permit: Globs,
+    ask: Globs,
+    forbid: Globs,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Globs {
+    set: GlobSet,
+    /// As they were written, in the order of the set.
+    written: Vec<String>,
+}
+
+/// A rule that concerns no tool there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{flag}: `{glob}` matches no tool, neither by a name nor by a capability")]
+pub struct Idle {
+    /// The flag that gives rules of its kind.
+    pub flag: &'static str,
+    /// The rule as it was written.
+    pub glob: String,
 }
 
 /// A rule that is no glob.
@@ -28,19 +45,54 @@ pub struct BadRule {
 impl Rules {
     /// Compiles the rules.
     pub fn new(permit: &[String], ask: &[String], forbid: &[String]) -> Result<Self, BadRule> {
-        Ok(Self { permit: set(permit)?, ask: set(ask)?, forbid: set(forbid)? })
+        Ok(Self { permit: Globs::new(permit)?, ask: Globs::new(ask)?, forbid: Globs::new(forbid)? })
+    }
+
+    /// Returns the rules that concern none of these tools.
+    ///
+    /// One that is the word for a capability is for whatever may come, and never idle.
+    pub fn idle<'a>(&self, tools: impl Iterator<Item = &'a ToolDefinition> + Clone) -> Vec<Idle> {
+        let of = |flag, globs: &Globs| {
+            let idle = globs.unused(tools.clone());
+            idle.into_iter().map(move |glob| Idle { flag, glob }).collect::<Vec<_>>()
+        };
+        let rules = [("--permit", &self.permit), ("--ask", &self.ask), ("--forbid", &self.forbid)];
+        rules.into_iter().flat_map(|(flag, globs)| of(flag, globs)).collect()
     }
 
     pub(super) fn permits(&self, definition: &ToolDefinition) -> bool {
-        matches(&self.permit, definition)
+        self.permit.matches(definition)
     }
 
     pub(super) fn asks(&self, definition: &ToolDefinition) -> bool {
-        matches(&self.ask, definition)
+        self.ask.matches(definition)
     }
 
     pub(super) fn forbids(&self, definition: &ToolDefinition) -> bool {
-        matches(&self.forbid, definition)
+        self.forbid.matches(definition)
+    }
+}
+
+impl Globs {
+    fn new(globs: &[String]) -> Result<Self, BadRule> {
+        Ok(Self { set: set(globs)?, written: globs.to_vec() })
+    }
+
+    fn matches(&self, definition: &ToolDefinition) -> bool {
+        !self.set.is_empty() && words(definition).any(|word| self.set.is_match(word))
+    }
+
+    fn unused<'a>(&self, tools: impl Iterator<Item = &'a ToolDefinition>) -> Vec<String> {
+        let is_capability =
+            |glob: &String| Capability::ALL.iter().any(|capability| capability.as_str() == glob);
+        let mut used: Vec<bool> = self.written.iter().map(is_capability).collect();
+        for word in tools.flat_map(words) {
+            for index in self.set.matches(word) {
+                used[index] = true;
+            }
+        }
+        let unused = self.written.iter().zip(used).filter(|(_, used)| !used);
+        unused.map(|(glob, _)| glob.clone()).collect()
     }
 }
 
@@ -56,13 +108,10 @@ fn set(globs: &[String]) -> Result<GlobSet, BadRule> {
     builder.build().map_err(|error| BadRule { glob: globs.join(", "), problem: error.to_string() })
 }
 
-fn matches(set: &GlobSet, definition: &ToolDefinition) -> bool {
-    if set.is_empty() {
-        return false;
-    }
+/// Returns everything that a glob is held against.
+fn words(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
     let native = definition.native.as_ref().and_then(|native| native.get("name")?.as_str());
-    set.is_match(definition.name.as_str())
-        || definition.aliases.iter().any(|alias| set.is_match(alias))
-        || native.is_some_and(|name| set.is_match(name))
-        || definition.capabilities.iter().any(|capability| set.is_match(capability.as_str()))
+    let aliases = definition.aliases.iter().map(String::as_str);
+    let capabilities = definition.capabilities.iter().map(|one| -> &str { one.as_str() });
+    std::iter::once(definition.name.as_str()).chain(aliases).chain(native).chain(capabilities)
 }

@@ -1,6 +1,7 @@
 //! The whole table of the default policy.
 
 use super::*;
+use crate::tool::fixture::named;
 use crate::tool::{Capabilities, InputSchema, TimeoutOwner, ToolName};
 use Capability::{Agent, Execute, Mcp, Network, Read, Write};
 use Effect::{Allow, Deny, RequireHuman};
@@ -136,9 +137,38 @@ fn the_operators_rules_come_around_the_policy() {
     check([&["mcp"], &[], &[]], [Mcp].into(), confirm, (Allow, "--permit"));
     check([&["other*"], &[], &[]], [Mcp].into(), confirm, (RequireHuman, "default"));
     check([&["*"], &[], &[]], [Execute].into(), Mode::Deny, (Deny, "execute: deny"));
-    check([&["*"], &["t"], &[]], [Mcp].into(), confirm, (RequireHuman, "default"));
+    check([&["*"], &["t"], &[]], [Mcp].into(), confirm, (RequireHuman, "--ask"));
     check([&[], &["t"], &[]], [Read].into(), confirm, (RequireHuman, "--ask"));
     check([&["*"], &["*"], &["[st]"]], [Read].into(), confirm, (Deny, "--forbid"));
     check([&[], &[], &["read"]], [Read].into(), confirm, (Deny, "--forbid"));
     assert_eq!(Rules::new(&["[".to_owned()], &[], &[]).unwrap_err().glob, "[");
+}
+
+#[test]
+fn a_rule_that_concerns_no_tool_is_found() {
+    let definition = |name: &str, capabilities: Capabilities| {
+        let mut definition = named(name, |_| ()).definition().clone();
+        definition.capabilities = capabilities;
+        definition.aliases = vec![format!("{name}_alias")];
+        definition.native =
+            json!({"name": format!("its-{name}")}).as_object().cloned().map(Arc::new);
+        definition
+    };
+    let tools = [definition("one", [Mcp].into()), definition("two", [Read].into())];
+    let rules = |globs: &[&str]| globs.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let check = |globs: &[&str], expected: &[&str]| {
+        let idle = Rules::new(&rules(globs), &[], &rules(globs)).unwrap().idle(tools.iter());
+        let of = |flag| expected.iter().map(move |glob| Idle { flag, glob: (*glob).to_owned() });
+        let expected: Vec<Idle> = of("--permit").chain(of("--forbid")).collect();
+        assert_eq!(idle, expected, "{globs:?}");
+    };
+    check(&[], &[]);
+    check(&["one", "t*", "its-one", "two_alias", "mcp", "*"], &[]);
+    check(&["onee", "one", "two?"], &["onee", "two?"]);
+    // What a capability is called is a rule for tools to come.
+    check(&["execute", "network", "exec*"], &["exec*"]);
+    assert_eq!(
+        Idle { flag: "--ask", glob: "x".to_owned() }.to_string(),
+        "--ask: `x` matches no tool, neither by a name nor by a capability"
+    );
 }

@@ -10,9 +10,6 @@ use crate::permission::{Approval, Approver, Grants, Request};
 use crate::session::Session;
 use crate::tool::{AskError, Client, ClientPort, Era};
 
-/// What would allow a refused call, for whoever may change it.
-const WAY_OUT: &str = "`--permit` with the tool's name allows it, and `--approval client` leaves the asking to the client";
-
 /// The operator's choice of who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -41,11 +38,12 @@ pub(super) struct Approve {
 
 impl Approve {
     async fn ask(&self, request: &Request) -> Approval {
+        let way_out = way_out(request);
         if let Some(answer) = self.answer {
             return self.taken(answer, request);
         }
         if !ask::can_show_form(&self.client.capabilities) {
-            return Approval::Unavailable(format!("this client cannot be asked; {WAY_OUT}"));
+            return Approval::Unavailable(format!("this client cannot be asked; {way_out}"));
         }
         if self.client.era == Era::Modern {
             return Approval::Later;
@@ -54,10 +52,10 @@ impl Approve {
         match tokio::time::timeout(self.patience, self.port.ask("elicitation/create", form)).await {
             Ok(Ok(result)) => self.taken(ask::answer(&result, self.offers_session), request),
             Ok(Err(AskError::Refused { message, .. })) => {
-                Approval::Unavailable(format!("the client could not ask ({message}); {WAY_OUT}"))
+                Approval::Unavailable(format!("the client could not ask ({message}); {way_out}"))
             }
             Ok(Err(AskError::Unsupported { .. } | AskError::Gone)) => {
-                Approval::Unavailable(format!("the client could not ask; {WAY_OUT}"))
+                Approval::Unavailable(format!("the client could not ask; {way_out}"))
             }
             Err(_) => Approval::Unavailable(format!(
                 "nobody answered within {} s",
@@ -78,6 +76,11 @@ impl Approve {
     }
 }
 
+/// Says what would allow a refused call, for whoever may change it.
+fn way_out(request: &Request) -> String {
+    format!("{}, and `--approval client` leaves the asking to the client", request.way_out())
+}
+
 #[async_trait]
 impl Approver for Approve {
     fn grants(&self) -> &dyn Grants {
@@ -88,7 +91,9 @@ impl Approver for Approve {
         match self.mode {
             Mode::Ask => self.ask(request).await,
             Mode::Client => Approval::Granted("client"),
-            Mode::Deny => Approval::Unavailable(format!("nobody is asked here; {WAY_OUT}")),
+            Mode::Deny => {
+                Approval::Unavailable(format!("nobody is asked here; {}", way_out(request)))
+            }
         }
     }
 }

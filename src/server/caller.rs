@@ -14,6 +14,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use super::Config;
+use crate::activity::Who;
 use crate::tool::{CallContext, CallId, Client, ClientPort, Era, Principal, SessionId};
 
 /// The header that names a legacy session (MCP 2025-11-25 §basic/transports).
@@ -108,6 +109,15 @@ fn capabilities(context: &RequestContext<RoleServer>) -> Map<String, Value> {
 }
 
 impl Caller {
+    /// Returns who is asking, for a record.
+    pub(super) fn who(&self) -> Who {
+        Who {
+            principal: self.principal.clone(),
+            session: self.session.clone(),
+            client: self.client.name.clone(),
+        }
+    }
+
     /// Makes the context of one call.
     pub(super) fn into_context(
         self,

@@ -14,6 +14,9 @@ use crate::tool::{Artifact, Block, CallId, Era, ErrorCode, Failure, Image, Inter
 /// A call was sent and nobody can say whether it took effect.
 pub const TOOL_OUTCOME_UNKNOWN: ErrorCode = ErrorCode::new("TOOL_OUTCOME_UNKNOWN");
 
+/// A retry came with a state that does not hold; in JSON-RPC errors only.
+pub(super) const REQUEST_STATE_INVALID: &str = "REQUEST_STATE_INVALID";
+
 /// The name under which we stand in our own results.
 pub(super) const SERVER_NAME: &str = "iris-mcp";
 
@@ -266,7 +269,7 @@ pub(super) fn input_required(key: &str, form: Map<String, Value>, state: String)
 pub(super) fn void_state() -> ErrorData {
     let message = "this request state does not hold: it was used, changed, has expired, or is for another call; \
                    make the call again without it";
-    ErrorData::invalid_params(message, Some(json!({"code": "REQUEST_STATE_INVALID"})))
+    ErrorData::invalid_params(message, Some(json!({"code": REQUEST_STATE_INVALID})))
 }
 
 /// Makes the error for a request that was given up; nobody reads it but on our shutdown.

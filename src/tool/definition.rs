@@ -187,6 +187,10 @@ impl fmt::Display for ToolName {
 }
 
 impl Capability {
+    /// All there are.
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Write, Self::Execute, Self::Network, Self::Mcp, Self::Agent];
+
     /// Returns the capability's name in files and rules.
     pub fn as_str(self) -> &'static str {
         match self {

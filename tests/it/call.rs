@@ -1,16 +1,21 @@
 //! `call`, `tools` and `completions` at a terminal and in scripts; settings and what is wrong in them.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::binary::{Ended, command, exe, run};
-use crate::fixture::Home;
+use crate::fixture::{Home, eventually};
 use crate::process::traces::Mark;
+use crate::session::Session;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -82,11 +87,11 @@ fn an_upstream_is_called_when_the_call_is_approved() {
         command.args(["call", &name, r#"{"text": "hello"}"#]).args(&arguments).args(more);
         run(command, LIMIT)
     };
-    let refused = iris("echo", &[]);
+    let refused = iris("fail", &[]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stdout.starts_with("Error[PERMISSION_ERROR]: "), "{refused:?}");
     assert!(refused.stdout.contains("--yes"), "{refused:?}");
-    assert_eq!(home.noted("echo"), 0);
+    assert_eq!(home.noted("fail"), 0);
     let approved = iris("echo", &["--yes"]);
     assert_eq!((approved.code, approved.stdout.as_str()), (Some(0), "hello\n"), "{approved:?}");
     let failed = iris("fail", &["--yes"]);
@@ -100,6 +105,56 @@ fn an_upstream_is_called_when_the_call_is_approved() {
         format!("{}{}", unknown.stdout, unknown.stderr).contains("outcome is unknown"),
         "{unknown:?}"
     );
+}
+
+/// Calls the upstream's tool `plain` at a terminal; returns the exit code, the standard output,
+/// and what was shown. What is typed is typed when the question is there; nothing is an interrupt.
+fn call_at_a_terminal(home: &Home, typed: Option<&[u8]>) -> (Option<i32>, String, String) {
+    let OpenptyResult { master, slave } = openpty(None, None).unwrap();
+    let mut command = command(exe());
+    command.args(["call", "mcp__up__plain", r#"{"a": "what for"}"#]).args(home.arguments());
+    command.stdin(slave.try_clone().unwrap()).stderr(slave);
+    let child = command.spawn().unwrap();
+    // It holds the terminal's other end, whose closing ends the reading below.
+    drop(command);
+    let mut terminal = File::from(master);
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    // When nobody holds the other end any more, reading is an error.
+    while matches!(terminal.read(&mut byte), Ok(1)) {
+        shown.extend(byte);
+        if shown.ends_with(b"[y/N]") {
+            match typed {
+                Some(typed) => terminal.write_all(typed).unwrap(),
+                None => kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap(),
+            }
+        }
+    }
+    let ended = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(ended.stdout).unwrap();
+    (ended.status.code(), stdout, String::from_utf8(shown).unwrap())
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let home = Home::with_up(json!({"tools": ["plain"]}));
+    let mut ran = 0;
+    for (typed, code, answer) in [
+        (Some(&b"y\n"[..]), 0, "this is plain: "),
+        (Some(b"YES\n"), 0, "this is plain: "),
+        (Some(b"n\n"), 3, "Error[USER_REJECTED]: "),
+        (Some(b"\n"), 3, "Error[USER_REJECTED]: "),
+        // The end of input.
+        (Some(b"\x04"), 3, "Error[USER_REJECTED]: "),
+        (None, 130, ""),
+    ] {
+        let (ended, stdout, shown) = call_at_a_terminal(&home, typed);
+        assert_eq!(ended, Some(code), "{typed:?}: {stdout} {shown}");
+        assert!(stdout.starts_with(answer), "{typed:?}: {stdout}");
+        assert!(shown.contains("mcp__up__plain: this call needs a person's approval"), "{shown}");
+        assert!(shown.contains("\"a\": \"what for\""), "{shown}");
+        ran += usize::from(code == 0);
+        assert_eq!(home.noted("plain"), ran, "{typed:?}");
+    }
 }
 
 #[test]
@@ -118,6 +173,28 @@ fn tools_are_listed_for_people_and_for_programs() {
     let tools: Value = serde_json::from_str(&programs.stdout).unwrap();
     assert_eq!(tools[0]["name"], "mcp__up__echo");
     assert_eq!(tools[0]["input_schema"]["required"], json!(["text"]));
+}
+
+#[test]
+fn a_rule_that_concerns_no_tool_is_told() {
+    let home = Home::with_up(json!({"tools": ["echo"]}));
+    let rules = ["--permit", "ech", "--permit", "echo", "--ask", "nix*", "--forbid", "execute"];
+    let told = [
+        "--permit: `ech` matches no tool, neither by a name nor by a capability\n",
+        "--ask: `nix*` matches no tool, neither by a name nor by a capability\n",
+    ];
+    let mut tools = command(exe());
+    tools.arg("tools").args(home.arguments()).args(rules);
+    let ended = run(tools, LIMIT);
+    assert_eq!((ended.code, ended.stderr), (Some(0), told.concat()));
+    let mut arguments = home.arguments();
+    arguments.extend(rules.map(str::to_owned));
+    let mut session = Session::start(&arguments);
+    session.initialize();
+    session.tools();
+    eventually("both are logged", || told.iter().all(|line| session.said().contains(line)));
+    assert_eq!(session.said().matches("matches no tool").count(), 2, "{}", session.said());
+    assert!(session.said().contains("WARN"), "{}", session.said());
 }
 
 #[test]
@@ -196,6 +273,43 @@ fn a_mistake_in_a_file_is_shown_where_it_is() {
         assert!(stderr.contains(hint), "{name}: {stderr}");
         assert!(stderr.trim_end().ends_with('^') && stderr.contains(" | "), "{name}: {stderr}");
         assert!(!stderr.contains("secret-value"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_flag_is_told_in_plain_words() {
+    for (flag, value, expected) in [
+        ("--concurrent-calls", "0", "expected a whole number above 0"),
+        ("--max-message-bytes", "x", "expected a whole number above 0"),
+        ("--tool-timeout", "0", "expected a number of seconds above 0"),
+        ("--approval", "x", "expected `ask`, `client` or `deny`"),
+        ("--http", "x", "expected an address and a port, such as 127.0.0.1:8808"),
+    ] {
+        let ended = iris(&["serve", flag, value], &[]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        let first = ended.stderr.lines().next().unwrap();
+        assert!(first.contains(flag) && first.ends_with(expected), "{first}");
+    }
+}
+
+#[test]
+fn every_flag_and_variable_is_in_the_table_of_settings() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
+    let table = fs::read_to_string(table).unwrap();
+    let help = iris(&["serve", "--help"], &[]).stdout;
+    let flags = help.split_whitespace().filter(|word| word.starts_with("--"));
+    let flags: BTreeSet<&str> = flags
+        .map(|flag| flag.trim_end_matches(|end: char| !end.is_ascii_lowercase()))
+        .filter(|flag| *flag != "--help")
+        .collect();
+    assert!(flags.contains("--activity-log"), "{help}");
+    for flag in flags {
+        let is_there = [" ", "`"].iter().any(|end| table.contains(&format!("`{flag}{end}")));
+        assert!(is_there, "{flag} is in no row of docs/settings.md");
+    }
+    for variable in iris_mcp::config::environment::VARIABLES {
+        let is_there = table.contains(&format!("`{variable}`"));
+        assert!(is_there, "{variable} is in no row of docs/settings.md");
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::unistd::{geteuid, mkfifo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -65,7 +69,8 @@ fn a_file_is_written_only_with_permission() {
             assert_eq!(ended.stdout.trim_end(), "WROTE: d/a.txt");
             assert_eq!(fs::read_to_string(bench.path("d/a.txt")).unwrap(), "new");
         } else {
-            assert!(!bench.path("d").exists());
+            // T8: nothing is kept of a refused call.
+            assert!(names(&bench.path("")).is_empty());
         }
     }
 }
@@ -180,6 +185,128 @@ fn two_programs_editing_one_file_lose_no_edit() {
     let after = before.replace('<', "[").replace('>', "]");
     assert_eq!(fs::read_to_string(bench.path("a")).unwrap(), after);
     assert_eq!(names(&bench.path("")), ["a"]);
+}
+
+#[test]
+fn an_edit_by_one_program_makes_the_other_ones_stale() {
+    let bench = Bench::new("{writes: allow}");
+    fs::write(bench.path("a"), "one two").unwrap();
+    let mut servers = [Server::start(&bench), Server::start(&bench)];
+    for server in &mut servers {
+        server.call("read_file", &json!({"file_path": "a"}));
+    }
+    let edit =
+        |old: &str| json!({"file_path": "a", "old_string": old, "new_string": old.to_uppercase()});
+    let [first, second] = &mut servers;
+    assert_eq!(first.call("edit_file", &edit("one")), "EDITED: a");
+    let write = json!({"file_path": "a", "content": "mine"});
+    for (tool, arguments) in [("edit_file", &edit("two")), ("write_file", &write)] {
+        let refused = second.call(tool, arguments);
+        assert!(refused.starts_with("Error[STALE_FILE_STATE]"), "{refused}");
+    }
+    second.call("read_file", &json!({"file_path": "a", "limit": 0}));
+    assert_eq!(second.call("edit_file", &edit("two")), "EDITED: a");
+    assert!(first.call("edit_file", &edit("ONE")).starts_with("Error[STALE_FILE_STATE]"));
+    assert_eq!(fs::read_to_string(bench.path("a")).unwrap(), "ONE TWO");
+}
+
+/// Fills a workspace with everything that a path can lead to and should not.
+fn odd_paths(bench: &Bench) -> UnixListener {
+    let outside = bench.folder.path().join("out");
+    fs::create_dir_all(outside.join("deep")).unwrap();
+    fs::write(outside.join("secret"), "secret").unwrap();
+    fs::create_dir(bench.path("d")).unwrap();
+    for (link, target) in [
+        ("link", "../out/secret"),
+        ("folder", "../out"),
+        ("chain", "folder"),
+        ("d/up", "../.."),
+        ("loop", "loop"),
+        ("null", "/dev/null"),
+    ] {
+        symlink(target, bench.path(link)).unwrap();
+    }
+    symlink(outside.join("secret"), bench.path("absolute")).unwrap();
+    mkfifo(&bench.path("pipe"), Mode::S_IRWXU).unwrap();
+    // A device can only be made by root.
+    if geteuid().is_root() {
+        _ = mknod(&bench.path("device"), SFlag::S_IFCHR, Mode::S_IRWXU, makedev(1, 3));
+    }
+    UnixListener::bind(bench.path("socket")).unwrap()
+}
+
+#[test]
+fn no_tool_is_led_out_or_kept_waiting_by_a_path() {
+    let bench = Bench::new("{writes: allow}");
+    let _listener = odd_paths(&bench);
+    let secret = bench.folder.path().join("out/secret");
+    let secret = secret.to_str().unwrap();
+    let mut server = Server::start(&bench);
+    let began = Instant::now();
+    let outside = "PATH_OUTSIDE_WORKSPACE";
+    let table = [
+        ("../out/secret", "VALIDATION_ERROR", outside),
+        ("d/../../out/secret", "VALIDATION_ERROR", outside),
+        (secret, "VALIDATION_ERROR", outside),
+        ("/dev/null", "VALIDATION_ERROR", outside),
+        ("link", "VALIDATION_ERROR", outside),
+        ("absolute", "VALIDATION_ERROR", outside),
+        ("folder/secret", "VALIDATION_ERROR", outside),
+        ("folder/deep/new", "VALIDATION_ERROR", outside),
+        ("chain/secret", "VALIDATION_ERROR", outside),
+        ("d/up/out/secret", "VALIDATION_ERROR", outside),
+        ("null", "VALIDATION_ERROR", outside),
+        ("a\0b", "VALIDATION_ERROR", "NUL"),
+        ("loop/x", "EXECUTION_ERROR", "too many symbolic links"),
+        ("d", "FILE_NOT_FOUND", "d"),
+        ("", "FILE_NOT_FOUND", ""),
+        ("pipe", "FILE_NOT_FOUND", "pipe"),
+        ("socket", "FILE_NOT_FOUND", "socket"),
+        ("device", "FILE_NOT_FOUND", "device"),
+    ];
+    for (path, code, part) in table {
+        if path == "device" && !bench.path(path).exists() {
+            continue;
+        }
+        for (tool, arguments) in [
+            ("read_file", json!({"file_path": path})),
+            ("edit_file", json!({"file_path": path, "old_string": "secret", "new_string": "x"})),
+            ("write_file", json!({"file_path": path, "content": "x"})),
+        ] {
+            let text = server.call(tool, &arguments);
+            let refused = text.starts_with(&format!("Error[{code}]: ")) && text.contains(part);
+            assert!(refused, "{tool} {path:?}: {text}");
+        }
+    }
+    assert!(began.elapsed() < LIMIT);
+    assert_eq!(fs::read_to_string(secret).unwrap(), "secret");
+    assert_eq!(names(&bench.folder.path().join("out/deep")), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_written_is_what_was_given() {
+    let bench = Bench::new("{writes: allow}");
+    let mut server = Server::start(&bench);
+    for (content, shown) in [
+        ("", ""),
+        ("a\r\nb\rc\n", "a\nb\nc\n"),
+        ("\u{feff}a", "\u{feff}a"),
+        ("no end", "no end"),
+        ("\0\u{1b}", "\0\u{1b}"),
+    ] {
+        server.call("write_file", &json!({"file_path": "a", "content": content}));
+        assert_eq!(fs::read(bench.path("a")).unwrap(), content.as_bytes());
+        let read = server.call("read_file", &json!({"file_path": "a"}));
+        assert!(read.starts_with(&format!("{shown}\n\n[read_file: ")), "{read:?}");
+    }
+    // What is outside and has two names keeps its content under the other.
+    let other = bench.folder.path().join("other");
+    fs::hard_link(bench.path("a"), &other).unwrap();
+    server.call("write_file", &json!({"file_path": "a", "content": "new"}));
+    assert_eq!(fs::read_to_string(other).unwrap(), "\0\u{1b}");
+    fs::write(bench.path("bytes"), b"a\xff").unwrap();
+    let read = server.call("read_file", &json!({"file_path": "bytes"}));
+    assert!(read.contains("not UTF-8"), "{read}");
 }
 
 #[test]

@@ -27,7 +27,8 @@ fn builtin(home: &Home, more: &[&str]) -> Gateway {
     Gateway::start(&[&["--workspace", &workspace], more].concat())
 }
 
-fn tokens(home: &Home) -> String {
+/// Writes the token file of alice and bob, and returns its path.
+pub(crate) fn tokens(home: &Home) -> String {
     let line = |name: &str| {
         let hash = Sha256::digest(format!("{name}-token"));
         let hex: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();

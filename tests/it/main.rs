@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a fixture talks to its test on standard output")]
 #![expect(clippy::disallowed_methods, reason = "a fixture is a process that is to be killed")]
 
+mod activity;
 mod approvals;
 mod artifacts;
 mod binary;

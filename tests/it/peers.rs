@@ -38,19 +38,25 @@ impl Client {
         }
     }
 
+    /// Returns whether it speaks the newer era to a server that has it.
+    pub(crate) fn is_modern(self) -> bool {
+        matches!(self.mode(), Mode::Auto)
+    }
+
     /// Lets the client connect, take the steps, and tell what it saw.
     #[track_caller]
     fn drive(self, transport: &Value, steps: &Value) -> Value {
         self.answering(transport, steps, None)
     }
 
-    /// Does the same with a person behind the client, who gives this answer to every question.
+    /// Does the same with a person behind the client, who gives these answers in order, and the
+    /// last one again and again; null is none, ever.
     #[track_caller]
     pub(crate) fn answering(
         self,
         transport: &Value,
         steps: &Value,
-        elicit: Option<&Value>,
+        elicit: Option<&[Value]>,
     ) -> Value {
         let (program, script) = match self {
             Self::Python(_) => ("client/bin/python", "py_client.py"),
@@ -64,7 +70,7 @@ impl Client {
         };
         let mut description = json!({"transport": transport, "mode": mode, "steps": steps});
         if let Some(elicit) = elicit {
-            description["elicit"] = elicit.clone();
+            description["elicit"] = elicit.into();
         }
         let mut driver = command(peer(program));
         driver.arg(script).arg(description.to_string());

@@ -109,7 +109,7 @@ fn a_start_that_cannot_be_says_what_is_wrong() {
     home.write("folder.json", "");
     let (missing, folder) = (home.path("missing"), home.path("workspace"));
     let http = ["--http", "127.0.0.1:0"];
-    let table: [(&[&str], &[&str]); 9] = [
+    let table: [(&[&str], &[&str]); 11] = [
         (&["--agent", &missing], &[&missing, "No such file"]),
         (&["--mcp", "none.json"], &["none.json", "No such file"]),
         (&["--mcp", &folder], &["an MCP file ends in"]),
@@ -118,6 +118,8 @@ fn a_start_that_cannot_be_says_what_is_wrong() {
         (&["--workspace", &missing], &["workspace", &missing]),
         (&["--log-file", &home.path("no/log")], &["log file"]),
         (&["--log", "no=such"], &["no=such"]),
+        (&["--activity-log", &home.path("no/calls")], &["--activity-log", "No such file"]),
+        (&["--activity-log", &folder], &["--activity-log", "it is no file"]),
         (&["--mcp", &home.path("folder.json")], &["the file is empty"]),
     ];
     for (arguments, parts) in table {

@@ -87,3 +87,11 @@ fn the_contract_lists_the_error_codes() {
     let contract = fs::read_to_string(root().join("docs/contract.md")).expect("readable");
     holds(&over(&src(), |source| checks::error_codes(&contract, source)));
 }
+
+#[test]
+fn the_contracts_worked_examples_are_in_tests() {
+    let contract = fs::read_to_string(root().join("docs/contract.md")).expect("readable");
+    let sources = read_tree(&src());
+    let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
+    holds(&checks::examples(&contract, &texts.concat()));
+}

@@ -169,7 +169,20 @@ impl Web {
     /// Sends a request of the newer era, and waits for nothing.
     #[track_caller]
     pub(crate) fn begin_modern(&mut self, method: &str, params: &Value) -> TcpStream {
-        let message = self.message(method, &modern(params.clone()));
+        self.begin_as(method, &modern(params.clone()))
+    }
+
+    /// Makes a request of the newer era as a client that can be asked, and returns the answer.
+    #[track_caller]
+    pub(crate) fn asked(mut self, method: &str, params: &Value) -> Value {
+        let mut params = modern(params.clone());
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+        Reply::begin(self.begin_as(method, &params)).answer()
+    }
+
+    #[track_caller]
+    fn begin_as(&mut self, method: &str, params: &Value) -> TcpStream {
+        let message = self.message(method, params);
         self.next += 1;
         let name = params["name"].as_str().unwrap_or_default();
         let headers = [

@@ -12,6 +12,7 @@ fn of(pairs: &[(&str, &str)]) -> Result<Settings, EnvironmentError> {
 #[test]
 fn every_variable_is_read() {
     let settings = of(&[
+        ("IRIS_MCP_ACTIVITY_LOG", "calls"),
         ("IRIS_MCP_AGENT", "agent.yaml"),
         ("IRIS_MCP_MCP", "a.json, /b.toml"),
         ("IRIS_MCP_WORKSPACE", "/ws"),
@@ -33,6 +34,7 @@ fn every_variable_is_read() {
         ("OTHER", "x"),
     ])
     .unwrap();
+    assert_eq!(settings.activity.file, Some("/cwd/calls".into()));
     assert_eq!(settings.agent, Some("/cwd/agent.yaml".into()));
     assert_eq!(settings.mcp, Some(vec!["/cwd/a.json".into(), "/b.toml".into()]));
     assert_eq!(settings.workspace, Some("/ws".into()));

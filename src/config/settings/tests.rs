@@ -14,10 +14,11 @@ fn a_file_can_say_everything() {
         "agent = 'a.yaml'\nmcp = ['m.json']\nworkspace = '.'\nstdio = true\nhttp = '127.0.0.1:1'\ntoken_file = 't'\nkeep_going = true\n\
          [approval]\nmode = 'client'\n[limits]\ntool_timeout_seconds = 2\nmax_message_bytes = 10\nconcurrent_calls = 4\n\
          [breaker]\nfailure_threshold = 5\ncooldown_seconds = 0.5\n[view]\ninclude_groups = ['file']\nallow = ['x']\ndeny = ['y']\n\
-         [log]\nfile = 'l'\nformat = 'json'\nfilter = 'debug'\n\
+         [log]\nfile = 'l'\nformat = 'json'\nfilter = 'debug'\n[activity]\nfile = 'c'\n\
          [upstream.time]\nprotocol = 'legacy'\ntrust_annotations = true\nmax_concurrency = 1\nrequired = false\ninherit_env = ['A']\nstrict_output = true\n",
     )
     .unwrap();
+    assert_eq!(settings.activity.file, Some("c".into()));
     assert_eq!(settings.approval.mode, Some(Approval::Client));
     assert_eq!(settings.limits.tool_timeout_seconds.unwrap().duration(), Duration::from_secs(2));
     let breaker = settings.breaker.unwrap().config();
@@ -37,11 +38,36 @@ fn a_mistake_has_its_place() {
         "[approval]\nmod = 'ask'\n",
         "server.toml:2:1: approval.mod: unknown key; did you mean `mode`?",
     );
-    check("http = 'nowhere'\n", "server.toml:1:8: http: invalid socket address syntax");
+    let address = "server.toml:1:8: http: expected an address and a port, such as 127.0.0.1:8808";
+    check("http = 'nowhere'\n", address);
+    check("http = 3\n", "server.toml:1:8: http: expected a string, found an integer");
     check(
         "[approval]\nmode = 'perhaps'\n",
         "server.toml:2:8: approval.mode: the choices are `ask`, `client` and `deny`",
     );
+}
+
+#[test]
+fn no_mistake_is_told_in_the_words_of_rust() {
+    let check = |key: &str, value: &str, expected: &str| {
+        let (section, name) = key.rsplit_once('.').unwrap();
+        let error = parse(&format!("[{section}]\n{name} = {value}\n")).unwrap_err();
+        assert!(error.ends_with(&format!(": {key}: {expected}")), "{error}");
+    };
+    for key in ["limits.concurrent_calls", "limits.max_message_bytes", "upstream.a.max_concurrency"]
+    {
+        check(key, "0", "expected a whole number above 0");
+        check(key, "-1", "expected a whole number above 0");
+        check(key, "'x'", "expected a whole number above 0, found a string");
+        check(key, "1.5", "expected a whole number above 0, found a number with a fraction");
+    }
+    check("breaker.failure_threshold", "-1", "expected a whole number, not negative");
+    check("breaker.failure_threshold", "5_000_000_000", "the number is too large");
+    check("breaker.cooldown_seconds", "'x'", "expected a number, found a string");
+    check("limits.tool_timeout_seconds", "0", "expected a number of seconds above 0");
+    check("limits.tool_timeout_seconds", "[]", "expected a number, found a list");
+    check("log.file", "3", "expected a path, found an integer");
+    check("activity.file", "[]", "expected a path, found a list");
 }
 
 #[test]
@@ -50,13 +76,14 @@ fn paths_start_from_the_folder_of_their_file() {
     let file = folder.path().join("server.toml");
     std::fs::write(
         &file,
-        "agent = 'a.yaml'\nmcp = ['/abs.json', 'rel.json']\n[log]\nfile = 'log'\n",
+        "agent = 'a.yaml'\nmcp = ['/abs.json', 'rel.json']\n[log]\nfile = 'log'\n[activity]\nfile = 'calls'\n",
     )
     .unwrap();
     let settings = read(&file).unwrap();
     assert_eq!(settings.agent, Some(folder.path().join("a.yaml")));
     assert_eq!(settings.mcp, Some(vec!["/abs.json".into(), folder.path().join("rel.json")]));
     assert_eq!(settings.log.file, Some(folder.path().join("log")));
+    assert_eq!(settings.activity.file, Some(folder.path().join("calls")));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::{Config, Executor, Requested, breaker};
+use crate::activity::{self, Activity};
 use crate::artifact::{self, ArtifactStore, Quota};
 use crate::hook::{Event, Finished, Hook, HookError, Hooks, Registration, Verdict};
 use crate::middleware::{Middleware, MiddlewareError, Next};
@@ -365,6 +366,8 @@ pub(super) enum Answer {
     No,
     Nobody,
     Later,
+    /// Not in this life.
+    Never,
 }
 
 #[async_trait]
@@ -379,6 +382,7 @@ impl Approver for Answer {
             Self::No => Approval::Rejected,
             Self::Nobody => Approval::Unavailable("nobody is there".into()),
             Self::Later => Approval::Later,
+            Self::Never => std::future::pending().await,
         }
     }
 }
@@ -421,6 +425,7 @@ pub(super) struct Bench {
     breaker: Option<breaker::Config>,
     artifacts: Option<Arc<ArtifactStore>>,
     approver: Box<dyn Approver>,
+    activity: Arc<Activity>,
     executor: std::sync::OnceLock<Executor>,
 }
 
@@ -434,6 +439,7 @@ impl Bench {
             breaker: None,
             artifacts: None,
             approver: Box::new(Answer::Nobody),
+            activity: Arc::default(),
             executor: std::sync::OnceLock::new(),
         }
     }
@@ -452,6 +458,12 @@ impl Bench {
 
     pub(super) fn approver(self, approver: impl Approver + 'static) -> Self {
         Self { approver: Box::new(approver), ..self }
+    }
+
+    /// Writes records to this file.
+    pub(super) fn recording(self, file: &Path) -> Self {
+        let config = activity::Config { file: Some(file.to_owned()) };
+        Self { activity: Arc::new(Activity::open(&config).unwrap()), ..self }
     }
 
     pub(super) fn breaker(self, failure_threshold: u32) -> Self {
@@ -496,8 +508,8 @@ impl Bench {
                 middleware: self.middleware.clone(),
                 breaker: self.breaker,
                 artifacts: self.artifacts.clone(),
+                activity: Arc::clone(&self.activity),
                 tasks,
-                ..Config::default()
             })
         })
     }

@@ -174,6 +174,36 @@ pub(crate) fn error_codes(contract: &str, source: &Source) -> Vec<String> {
     wrong
 }
 
+/// Every worked example that the contract cites is in a test, by its number.
+pub(crate) fn examples(contract: &str, tests: &str) -> Vec<String> {
+    let cited = contract.match_indices("EX-").map(|(at, _)| &contract[at + 3..]);
+    let number = |text: &str| -> Option<(u32, u32)> {
+        let end = text.find(|digit: char| !digit.is_ascii_digit() && digit != '.');
+        let (part, example) = text[..end.unwrap_or(text.len())].split_once('.')?;
+        Some((part.parse().ok()?, example.trim_end_matches('.').parse().ok()?))
+    };
+    let mut missing = BTreeSet::new();
+    for text in cited {
+        let Some((part, first)) = number(text) else { continue };
+        let range = text
+            .split_once(" to EX-")
+            .filter(|(before, _)| number(before) == Some((part, first)) && before.len() <= 5);
+        let last = range.and_then(|(_, after)| number(after)).map_or(first, |(_, last)| last);
+        for example in first..=last {
+            let names = [format!("EX-{part}.{example}"), format!("ex_{part}_{example}")];
+            let is_whole = |name: &String| {
+                tests.match_indices(name.as_str()).any(|(at, _)| {
+                    !tests[at + name.len()..].starts_with(|next: char| next.is_ascii_digit())
+                })
+            };
+            if !names.iter().any(is_whole) {
+                missing.insert(format!("EX-{part}.{example} is in no test"));
+            }
+        }
+    }
+    missing.into_iter().collect()
+}
+
 /// Returns what stands in backticks in the first cells of a section's tables.
 fn first_cells(document: &str, heading: &str) -> BTreeSet<String> {
     let section = document.lines().skip_while(|line| *line != heading).skip(1);

@@ -130,6 +130,14 @@ fn documents_are_compared() {
     assert_eq!(checks::error_codes(contract, &source), ["tool.rs:2: B1 is in no table"]);
 }
 
+#[test]
+fn an_example_without_a_test_is_refused() {
+    let contract = "a (EX-1.1) b (EX-2.1 to EX-2.3, EX-10.2) `EX-n.n`";
+    let tests = "fn ex_1_1_a() {} // EX-2.1 and EX-2.2; EX-2.31, ex_10_20";
+    let refused = ["EX-10.2 is in no test", "EX-2.3 is in no test"];
+    assert_eq!(checks::examples(contract, tests), refused);
+}
+
 /// Copies `src/` and hands out the copy.
 fn copy_of_the_tree(name: &str) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

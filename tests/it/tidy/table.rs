@@ -10,7 +10,7 @@ pub(crate) const MODULES: &[(&str, Uses)] = &[
     ("workspace", Uses::Only(&["tool"])),
     ("permission", Uses::Only(&["tool"])),
     ("decision", Uses::Only(&["tool"])),
-    ("activity", Uses::Only(&["tool"])),
+    ("activity", Uses::Only(&["tool", "telemetry"])),
     ("process", Uses::Only(&["shutdown"])),
     ("artifact", Uses::Only(&["tool", "workspace"])),
     ("relay", Uses::Only(&["tool"])),

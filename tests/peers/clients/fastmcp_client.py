@@ -36,11 +36,12 @@ def transport_of(transport: dict[str, Any]) -> Any:
 
 
 async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    async def elicit(message: str, _type: Any, _params: Any, _context: Any) -> ElicitResult:
-        report["elicited"].append(message)
-        return ElicitResult(**description["elicit"])
+    person = steps.Person(description, report) if "elicit" in description else None
 
-    options = {"elicitation_handler": elicit} if "elicit" in description else {}
+    async def elicit(message: str, _type: Any, _params: Any, _context: Any) -> ElicitResult:
+        return ElicitResult(**await person.answer(message))
+
+    options = {"elicitation_handler": elicit} if person else {}
     client = Client(transport_of(description["transport"]), mode=description.get("mode", "auto"), **options)
     async with client:
         report["protocol"] = client.protocol_version

@@ -48,11 +48,12 @@ async def server_of(transport: dict[str, Any], stack: AsyncExitStack) -> Any:
 
 
 async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    async def elicit(_context: Any, params: Any) -> ElicitResult:
-        report["elicited"].append(params.message)
-        return ElicitResult(**description["elicit"])
+    person = steps.Person(description, report) if "elicit" in description else None
 
-    options = {"elicitation_callback": elicit} if "elicit" in description else {}
+    async def elicit(_context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(**await person.answer(params.message))
+
+    options = {"elicitation_callback": elicit} if person else {}
     async with AsyncExitStack() as stack:
         server = await server_of(description["transport"], stack)
         client = await stack.enter_async_context(Client(server, mode=description.get("mode", "auto"), **options))

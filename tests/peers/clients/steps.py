@@ -4,11 +4,13 @@ A description is one JSON argument:
 
     {"transport": {"command": ["…"], "env": {…}, "cwd": "…"} | {"url": "…", "headers": {…}},
      "mode": "legacy" | "auto",
-     "elicit": {"action": "accept", "content": {…}},
+     "elicit": [{"action": "accept", "content": {…}}, null],
      "steps": [{"op": "list"}, {"op": "call", "name": "…", "arguments": {…}, "timeout_s": 20},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_progress": 1},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_ms": 500},
                {"op": "resources"}, {"op": "ping"}]}
+
+The person behind the client gives the answers of "elicit" in order, the last one again and again; null is none, ever.
 
 One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...]}. A step
 that the server answered with a protocol error has an "error" with its code; the exit code is not 0
@@ -28,6 +30,21 @@ import anyio
 from mcp import MCPError
 
 DEFAULT_TIMEOUT_S = 60.0
+
+
+class Person:
+    """Answers questions as a description says."""
+
+    def __init__(self, description: dict[str, Any], report: dict[str, Any]) -> None:
+        self.answers = list(description["elicit"])
+        self.questions = report["elicited"]
+
+    async def answer(self, question: str) -> dict[str, Any]:
+        self.questions.append(question)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer is None:
+            await anyio.sleep_forever()
+        return answer
 
 
 class Port(Protocol):

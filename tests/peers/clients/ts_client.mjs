@@ -125,9 +125,11 @@ async function connectAndRun(description, report) {
     },
   );
   if (description.elicit) {
+    const answers = [...description.elicit];
     client.setRequestHandler('elicitation/create', request => {
       report.elicited.push(request.params.message);
-      return description.elicit;
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      return answer ?? new Promise(() => {});
     });
   }
   await client.connect(transportOf(description.transport));

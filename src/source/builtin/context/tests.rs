@@ -189,6 +189,16 @@ async fn ex_l2_11_two_hundred_messages_are_looked_at_in_one_call() {
 }
 
 #[tokio::test]
+async fn ex_17_1_a_page_says_where_the_next_one_is() {
+    let bench = Bench::new();
+    fill(&bench, [user("0"), user("1"), user("2"), result("t", "hello, world", None)]);
+    assert_eq!(
+        read(&bench, json!({"ref": "result:3:0", "limit": 5})).await,
+        "result:3:0 text offset=0 next_offset=5 has_more=true\nhello"
+    );
+}
+
+#[tokio::test]
 async fn ex_l2_12_blocks_are_joined_by_line_feeds() {
     let bench = Bench::new();
     fill(&bench, [result("t", "first\nlast", None)]);

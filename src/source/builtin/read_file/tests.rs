@@ -39,28 +39,38 @@ const OUT_OF_RANGE: &str =
     "Error[COLUMN_OUT_OF_RANGE]: the column is beyond the last character of the first line";
 
 #[tokio::test]
-async fn ex_8_1_to_8_7_and_8_9_and_8_10_pages_of_a_small_file() {
+async fn ex_8_1_and_following_pages_of_a_small_file() {
     for (content, arguments, expected) in [
+        // EX-8.1
         ("alpha\nbeta\n", json!({}), page("alpha\nbeta\n", (0, 0), (2, 0), false)),
+        // EX-8.2
         (
             "alpha\nbeta\n",
             json!({"with_line_numbers": true}),
             page("L0001 | alpha\nL0002 | beta\n", (0, 0), (2, 0), false),
         ),
+        // EX-8.3
         (
             "alpha\nbeta\ngamma",
             json!({"offset": 1, "limit": 1}),
             page("beta\n", (1, 0), (2, 0), true),
         ),
+        // EX-8.4
         ("alpha\nbeta", json!({"limit": 0}), page("", (0, 0), (0, 0), true)),
+        // EX-8.5
         ("", json!({}), page("", (0, 0), (0, 0), false)),
+        // EX-8.6
         ("alpha\nbeta", json!({"offset": 7}), page("", (7, 0), (7, 0), false)),
+        // EX-8.7
         ("alpha\nbeta", json!({"column": 2, "limit": 1}), page("pha\n", (0, 2), (1, 0), true)),
+        // EX-8.9
         ("abc\n", json!({"column": 3}), page("\n", (0, 3), (1, 0), false)),
         ("abc\n", json!({"column": 4}), OUT_OF_RANGE.to_owned()),
         ("abc", json!({"column": 3}), page("", (0, 3), (0, 3), false)),
         ("abc", json!({"column": 4}), OUT_OF_RANGE.to_owned()),
+        // EX-8.10
         ("one\n", json!({"offset": 1, "column": 1}), OUT_OF_RANGE.to_owned()),
+        // Line ends, characters, and arguments as clients send them.
         ("a\r\nb\rc", json!({}), page("a\nb\nc", (0, 0), (2, 1), false)),
         ("a\r\n", json!({"limit": 1}), page("a\n", (0, 0), (1, 0), false)),
         ("a\r\nb", json!({"column": 1}), page("\nb", (0, 1), (1, 1), false)),
