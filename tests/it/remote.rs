@@ -2,11 +2,13 @@
 
 mod kept;
 mod real;
+mod suite;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::binary::{command, exe, run};
@@ -65,9 +67,14 @@ fn session(home: &Home, more: &[&str]) -> Session {
 
 /// Starts a gateway before one fixture, whose tools are these.
 fn up(era: &str, tools: &[&str]) -> (Home, Served, Session) {
+    up_for(era, tools, 20)
+}
+
+/// Does so, with this many seconds for a call.
+fn up_for(era: &str, tools: &[&str], limit: u64) -> (Home, Served, Session) {
     let home = Home::new();
     let served = Served::start(&home, json!({"era": era, "tools": tools}));
-    home.serve(json!({"up": {"url": served.url("/mcp"), "tool_timeout_sec": 2}}));
+    home.serve(json!({"up": {"url": served.url("/mcp"), "tool_timeout_sec": limit}}));
     let session = session(&home, &["--max-message-bytes", "100000"]);
     (home, served, session)
 }
@@ -79,9 +86,7 @@ const ERAS: [&str; 2] = ["legacy", "modern"];
 fn goes_wrong(tool: &str, arguments: &Value, expected: (&str, &str)) {
     for era in ERAS {
         let (home, _served, mut session) = up(era, &[tool, "echo"]);
-        let began = Instant::now();
         let result = session.call(&format!("mcp__up__{tool}"), arguments);
-        assert!(began.elapsed() < Duration::from_secs(2), "{tool}: {:?}", began.elapsed());
         assert_eq!(code(&result), expected.0, "{era} {tool}: {result}");
         assert!(text(&result).contains(expected.1), "{era} {tool}: {result}");
         assert!(text(&result).contains("up"), "{era} {tool}: {result}");
@@ -210,7 +215,7 @@ fn an_answer_that_is_too_long_ends_the_call_at_once() {
 fn a_server_that_does_not_answer_in_time_is_left() {
     for era in ERAS {
         for tool in ["mute", "hang", "endless", "drip"] {
-            let (home, _served, mut session) = up(era, &[tool, "echo"]);
+            let (home, _served, mut session) = up_for(era, &[tool, "echo"], 1);
             let began = Instant::now();
             let result = session.call(&format!("mcp__up__{tool}"), &json!({}));
             assert!(
@@ -233,6 +238,20 @@ fn a_server_that_does_not_answer_in_time_is_left() {
 }
 
 #[test]
+fn a_call_under_way_does_not_hold_up_the_end() {
+    for era in ERAS {
+        let (home, _served, mut session) = up(era, &["hang"]);
+        session.ask("tools/call", &json!({"name": "mcp__up__hang", "arguments": {}}));
+        home.wait_for("hang");
+        session.signal(Signal::SIGTERM);
+        let (code, took, _) = session.end();
+        assert_eq!(code, Some(0));
+        assert!(took < Duration::from_secs(3), "{era}: {took:?}");
+        home.wait_for("hang left");
+    }
+}
+
+#[test]
 fn a_cancelled_call_is_left() {
     for era in ERAS {
         let (home, _served, mut session) = up(era, &["hang"]);
@@ -242,6 +261,22 @@ fn a_cancelled_call_is_left() {
         home.wait_for("hang left");
         assert_eq!(home.noted("notifications/cancelled"), usize::from(era == "legacy"));
     }
+}
+
+#[test]
+fn what_a_server_asks_for_is_declined_and_the_call_goes_on() {
+    let (_home, _served, mut session) = up("legacy", &["ask"]);
+    let result = session.call("mcp__up__ask", &json!({}));
+    let said = text(&result);
+    assert!(said.contains("decline") || said.contains("-3260"), "{result}");
+}
+
+#[test]
+fn a_server_with_a_result_for_everything_is_of_the_older_era() {
+    let home = Home::new();
+    let served = Served::start(&home, json!({"vague": true}));
+    home.serve(json!({"up": {"url": served.url("/mcp")}}));
+    assert_eq!(session(&home, &[]).tools(), ["mcp__up__echo"]);
 }
 
 #[test]
@@ -388,6 +423,11 @@ fn a_server_that_is_not_there_or_silent_is_told_in_time() {
     tools.arg("tools").args(home.arguments());
     let ended = run(tools, LIMIT);
     says(&ended.stderr, "it cannot be reached: Connection refused");
+    let served = Served::start(&home, json!({}));
+    home.serve(json!({"up": {"url": served.url("/mcp").replace("http:", "https:")}}));
+    let mut tools = command(exe());
+    tools.arg("tools").args(home.arguments());
+    says(&run(tools, LIMIT).stderr, "it cannot be reached: received corrupt message");
     assert!(!ended.stderr.contains("secret"), "{}", ended.stderr);
     let said = fails(json!({"silent": true}), json!({"startup_timeout_sec": 1}));
     says(&said, "it was not ready within 1 s (startup_timeout_sec)");

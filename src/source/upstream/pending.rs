@@ -32,6 +32,8 @@ pub(super) struct Pending {
 struct State {
     /// Ids of open requests whose results stay raw.
     raw: HashSet<RequestId>,
+    /// The id of the question for the era.
+    discover: Option<RequestId>,
     /// Why requests whose results stay raw were not answered.
     fates: HashMap<RequestId, Fate>,
     /// Why the connection could not be used.
@@ -54,13 +56,13 @@ pub(super) enum Fate {
 impl Pending {
     /// Notes a request that is about to be sent.
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
-        if let JsonRpcMessage::Request(request) = message
-            && matches!(
-                request.request,
-                ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_)
-            )
-        {
-            self.state().raw.insert(request.id.clone());
+        let JsonRpcMessage::Request(request) = message else { return };
+        match request.request {
+            ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_) => {
+                self.state().raw.insert(request.id.clone());
+            }
+            ClientRequest::DiscoverRequest(_) => self.state().discover = Some(request.id.clone()),
+            _ => {}
         }
     }
 
@@ -80,6 +82,9 @@ impl Pending {
         let Some(id) = id.filter(|_| value.get("method").is_none()) else {
             return Err(value);
         };
+        if self.state().discover.take_if(|asked| *asked == id).is_some() {
+            return undiscovered(&value, id).ok_or(value);
+        }
         if !self.state().raw.remove(&id) {
             return Err(value);
         }
@@ -191,6 +196,16 @@ impl Fate {
             Self::Forgotten => "it has forgotten the session (HTTP 404)",
         }
     }
+}
+
+/// Returns what to make of an answer to the question for the era that is no answer to it.
+///
+/// Some servers of the older era have a result for everything.
+fn undiscovered(value: &Value, id: RequestId) -> Option<ServerJsonRpcMessage> {
+    let result = value.get("result")?;
+    let is_answer = result.get("supportedVersions").is_some_and(Value::is_array);
+    let error = ErrorData::invalid_request("it answers server/discover with something else", None);
+    (!is_answer).then(|| JsonRpcMessage::error(error, Some(id)))
 }
 
 /// Finds the id of a response of which only both ends are known.

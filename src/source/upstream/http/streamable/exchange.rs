@@ -71,7 +71,9 @@ impl Inner {
             Ok(response) => response,
             Err(error) => {
                 let fate = lost(error);
-                self.give_up(request, &fate);
+                if matches!(fate, Fate::NotRun(_)) {
+                    self.give_up(request, &fate);
+                }
                 return Err(fate);
             }
         };
@@ -127,7 +129,11 @@ impl Inner {
                 return Ok(());
             }
         }
-        self.give_up(request, &fate);
+        let whoever_asks =
+            [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+        if whoever_asks.contains(&status) || status.is_redirection() {
+            self.give_up(request, &fate);
+        }
         Err(fate)
     }
 
@@ -135,10 +141,8 @@ impl Inner {
     ///
     /// A server of the older era may answer any question but `initialize` with whatever it likes.
     fn give_up(&self, request: &Request, fate: &Fate) {
-        let Fate::NotRun(text) = fate else { return };
-        let hopeless = ["HTTP 401", "HTTP 403", "HTTP 429", "HTTP 3", "it cannot be reached"];
-        if request.discovers && hopeless.iter().any(|start| text.starts_with(start)) {
-            self.pending.explain(text.clone());
+        if request.discovers {
+            self.pending.explain(fate.text().to_owned());
             self.ended.cancel();
         }
     }
