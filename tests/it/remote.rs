@@ -125,6 +125,19 @@ fn an_ordinary_call_works_in_both_eras() {
 }
 
 #[test]
+fn a_result_goes_out_as_it_came() {
+    for era in ERAS {
+        let (_home, _served, mut session) = up(era, &["odd"]);
+        for stream in [true, false] {
+            let mut result = session.call("mcp__up__odd", &json!({"stream": stream}));
+            result.as_object_mut().expect("an object").shift_remove("_meta");
+            let expected = r#"{"content":[{"type":"hologram","beams":3},{"type":"text","text":null}],"zeta":1,"alpha":2}"#;
+            assert_eq!(result.to_string(), expected, "{era}");
+        }
+    }
+}
+
+#[test]
 fn a_login_page_is_no_answer() {
     let words = "it answered with text/html instead of JSON or events; `url` seems to be that of a web page, perhaps one to log in at; it says: <html>\\n<h1>Log in</h1></html>";
     goes_wrong("html", &json!({}), (UNKNOWN, words));
@@ -281,16 +294,21 @@ fn a_server_with_a_result_for_everything_is_of_the_older_era() {
 
 #[test]
 fn a_forgotten_session_is_begun_again_and_the_call_made_once_more() {
-    let (home, _served, mut session) = up("legacy", &["forget", "echo"]);
-    let result = session.call("mcp__up__forget", &json!({}));
-    assert_eq!(text(&result), "this is forget");
-    for round in 0..2 {
-        let result = session.call("mcp__up__echo", &json!({"text": "heard"}));
-        assert_eq!(text(&result), "heard", "{round}");
+    for oddly in [false, true] {
+        let home = Home::new();
+        let served = Served::start(&home, json!({"tools": ["forget", "echo"], "oddly": oddly}));
+        home.serve(json!({"up": {"url": served.url("/mcp")}}));
+        let mut session = session(&home, &[]);
+        let result = session.call("mcp__up__forget", &json!({}));
+        assert_eq!(text(&result), "this is forget");
+        for round in 0..2 {
+            let result = session.call("mcp__up__echo", &json!({"text": "heard"}));
+            assert_eq!(text(&result), "heard", "{round}");
+        }
+        assert_eq!(home.noted("echo"), 2);
+        assert_eq!(home.noted("no session"), 1);
+        assert_eq!(home.noted("session"), 2);
     }
-    assert_eq!(home.noted("echo"), 2);
-    assert_eq!(home.noted("no session"), 1);
-    assert_eq!(home.noted("session"), 2);
 }
 
 #[test]

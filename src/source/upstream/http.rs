@@ -122,3 +122,39 @@ fn tls() -> Result<rustls::ClientConfig, String> {
         .map_err(|error| error.to_string())?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::upstream::secret::Secret;
+
+    fn remote(headers: &[(&str, &str)]) -> Result<Remote, String> {
+        let url = Url::parse("http://127.0.0.1:1/path-key?query-key").unwrap();
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
+        Remote::new("s", &Endpoint { url, headers: headers.collect() }, 9)
+    }
+
+    #[test]
+    fn secrets_are_neither_debugged_nor_repeated() {
+        let headers = [("authorization", "Bearer secret-1"), ("x-key", "secret-2"), ("x-a", "a")];
+        let remote = remote(&headers).unwrap();
+        let shown = format!("{remote:?}");
+        assert!(shown.contains("http://127.0.0.1:1") && shown.contains("x-key"), "{shown}");
+        assert!(!shown.contains("secret") && !shown.contains("path-key"), "{shown}");
+        let said = remote.redacted("a Bearer secret-1, secret-2");
+        assert_eq!(said, "a Bearer [redacted], [redacted]");
+    }
+
+    #[test]
+    fn headers_of_the_protocol_cannot_be_set() {
+        for name in ["accept", "mcp-session-id", "content-length", "last-event-id"] {
+            let error = remote(&[(name, "x")]).unwrap_err();
+            assert_eq!(
+                error,
+                format!("the header {name} cannot be set, it belongs to the protocol")
+            );
+        }
+        assert!(remote(&[("host", "elsewhere"), ("user-agent", "me")]).is_ok());
+    }
+}

@@ -210,9 +210,10 @@ impl Upstream {
         let limit = cx
             .time_limit
             .map_or(self.server.tool_timeout, |limit| limit.min(self.server.tool_timeout));
+        let mut deadline = None;
         for _ in 0..2 {
             let connection = self.reached(cx).await?;
-            let deadline = Instant::now() + limit;
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
             match connection.call(tool, arguments, (deadline, limit), cx).await {
                 Ok(result) => return Ok(result),
                 Err(Unanswered::Ended(error)) => return Err(error),
@@ -222,7 +223,7 @@ impl Upstream {
                 ),
             }
         }
-        Err(self.unavailable("it forgets every session (HTTP 404)"))
+        Err(self.unavailable("it forgets every session"))
     }
 
     /// Returns the connection for a call.

@@ -112,17 +112,16 @@ impl Inner {
         refusal: Refusal,
     ) -> Result<(), Fate> {
         let Refusal { status, text: _, error, about_session, fate } = refusal;
-        let forgotten =
-            status == StatusCode::NOT_FOUND || status == StatusCode::BAD_REQUEST && about_session;
+        let code = error.as_ref().and_then(|error| error["error"]["code"].as_i64());
+        let is_wrong = code.is_some_and(|code| (-32700..=-32600).contains(&code) && code != -32603);
+        let forgotten = status == StatusCode::NOT_FOUND
+            || status == StatusCode::BAD_REQUEST && about_session && !is_wrong;
         if session.id.is_some() && forgotten {
             self.forgotten();
             return Err(Fate::Forgotten);
         }
-        let code = error.as_ref().and_then(|error| error["error"]["code"].as_i64());
         // These are answers: of the handshake, or to say that the request itself was wrong.
-        let is_answer = request.discovers
-            || request.initializes
-            || code.is_some_and(|code| (-32700..=-32600).contains(&code) && code != -32603);
+        let is_answer = request.discovers || request.initializes || is_wrong;
         if let (true, Some(mut error)) = (is_answer, error) {
             error["id"] = serde_json::to_value(&request.id).unwrap_or_default();
             if self.deliver(error, Some(request)).await {
