@@ -6,6 +6,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// How much of either end of a line that is too long is kept.
+const END_BYTES: usize = 256;
 
 /// The lines of a stream.
 #[derive(Debug)]
@@ -15,6 +17,9 @@ pub struct Lines<R> {
     line: Vec<u8>,
     /// Whether the current line is too long, so that the rest of it is skipped.
     skipping: bool,
+    /// The first and the last bytes of the line that was skipped last.
+    head: Vec<u8>,
+    tail: Vec<u8>,
     limit: usize,
 }
 
@@ -31,7 +36,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Reads lines of at most `limit` bytes, their end not counted.
     pub fn new(input: R, limit: usize) -> Self {
         let input = BufReader::with_capacity(READ_BYTES, input);
-        Self { input, line: Vec::new(), skipping: false, limit }
+        let (head, tail) = (Vec::new(), Vec::new());
+        Self { input, line: Vec::new(), skipping: false, head, tail, limit }
     }
 
     /// Reads the next line; nothing at the end of the stream. A last line needs no end.
@@ -47,9 +53,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let content = end.unwrap_or(available.len());
             if !self.skipping && self.line.len() + content > self.limit {
                 self.skipping = true;
-                self.line = Vec::new();
+                self.head = std::mem::take(&mut self.line);
+                self.tail = self.head[self.head.len().saturating_sub(END_BYTES)..].to_vec();
+                self.head.truncate(END_BYTES);
+                self.head.shrink_to_fit();
             }
-            if !self.skipping {
+            if self.skipping {
+                let missing = END_BYTES.saturating_sub(self.head.len()).min(content);
+                self.head.extend_from_slice(&available[..missing]);
+                self.tail.extend_from_slice(&available[content.saturating_sub(END_BYTES)..content]);
+                let surplus = self.tail.len().saturating_sub(END_BYTES);
+                drop(self.tail.drain(..surplus));
+            } else {
                 self.line.extend_from_slice(&available[..content]);
             }
             self.input.consume(end.map_or(content, |end| end + 1));
@@ -57,6 +72,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(Some(self.take()));
             }
         }
+    }
+
+    /// Returns the first and the last bytes of the line that was too long last.
+    pub fn ends(&self) -> (&[u8], &[u8]) {
+        (&self.head, &self.tail)
     }
 
     fn take(&mut self) -> Line {
@@ -94,6 +114,26 @@ mod tests {
         assert_eq!(all(b"a\n\r\nb", 3).await, [whole("a"), whole(""), whole("b")]);
         assert_eq!(all(b"abc\nabcd\nx\n", 3).await, [whole("abc"), Line::TooLong, whole("x")]);
         assert_eq!(all(b"abcd", 3).await, [Line::TooLong]);
+    }
+
+    #[tokio::test]
+    async fn both_ends_of_a_line_that_is_too_long_are_known() {
+        for step in [1, 7, 100_000] {
+            let text = format!("head{}tail\nnext\n", "x".repeat(90_000));
+            let (mut near, far) = tokio::io::duplex(step);
+            let write = async {
+                tokio::io::AsyncWriteExt::write_all(&mut near, text.as_bytes()).await.unwrap();
+            };
+            let read = async {
+                let mut lines = Lines::new(far, 5);
+                assert_eq!(lines.next().await.unwrap(), Some(Line::TooLong));
+                let (head, tail) = lines.ends();
+                assert!(head.starts_with(b"headxxx") && tail.ends_with(b"xxxtail"), "{step}");
+                assert!(head.len() == 256 && tail.len() == 256, "{step}");
+                assert_eq!(lines.next().await.unwrap(), Some(whole("next")));
+            };
+            tokio::join!(write, read);
+        }
     }
 
     proptest! {

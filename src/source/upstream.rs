@@ -2,17 +2,24 @@
 //!
 //! The steps before a connection are pure: a file becomes [servers](self::config), their expressions are
 //! [resolved](self::env), what they list becomes a [catalog], and every tool gets its [name]. Servers
-//! are prepared side by side; each time one is ready or has failed, a complete new snapshot is
-//! published, in which every server has its place in the order of names.
+//! are prepared side by side, and [kept](keeper) from then on; each time one is ready, has changed or
+//! has failed, a complete new snapshot is published, in which every server has its place in the
+//! order of names. A server is reached over a child's [standard streams](wire) or over [HTTP](http);
+//! what is [pending] on its connection is kept in one place.
 
+mod backoff;
 pub mod catalog;
 pub mod client;
 pub mod config;
 pub mod convert;
 pub mod diagnostic;
 pub mod env;
+mod http;
+mod keeper;
 pub mod name;
 pub mod native;
+mod pending;
+mod progress;
 pub mod secret;
 mod server;
 mod tool;
@@ -117,9 +124,10 @@ impl Upstreams {
             config;
         report_unused(&loaded, &operator);
         let ended = shutdown.child();
+        let tasks = shutdown.tasks().clone();
         let natives = Natives { keep, artifacts };
         let shared =
-            Shared { processes, environment, workspace, max_message_bytes, natives, ended };
+            Shared { processes, environment, workspace, max_message_bytes, natives, ended, tasks };
         let shared = Arc::new(shared);
         let servers: Vec<Arc<Upstream>> = loaded
             .servers
@@ -145,9 +153,9 @@ impl Upstreams {
         }
         for (index, server) in board.servers.iter().enumerate() {
             let (board, server, ended) = (Arc::clone(&board), Arc::clone(server), shutdown.child());
-            drop(shutdown.spawn("prepare", async move {
+            drop(shutdown.spawn("keep", async move {
                 tokio::select! {
-                    prepared = server.prepare() => board.settle(index, prepared),
+                    () = keeper::keep(board, index, server) => {}
                     () = ended.cancelled() => {}
                 }
             }));
@@ -195,30 +203,49 @@ fn report_unused(loaded: &config::Loaded, operator: &BTreeMap<String, Operator>)
 // === impl Board ===
 
 impl Board {
-    /// Notes what a server has come to and publishes a new snapshot.
+    /// Notes what a server has come to, and publishes a new snapshot if that is something else.
+    ///
+    /// A server that was ready and has failed since keeps its tools: it is there again soon, or a
+    /// call says what is wrong.
     fn settle(&self, index: usize, prepared: Result<Prepared, String>) {
+        let upstream = self.servers[index].name();
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = &mut places[index];
-        place.published = false;
-        match prepared {
-            Ok(Prepared { catalog, instructions }) => {
-                *place = Place {
-                    entries: catalog.tools,
-                    diagnostics: catalog.diagnostics,
-                    instructions,
-                    state: State::Ready,
-                    ..Place::default()
-                };
+        match (prepared, &place.state) {
+            (Ok(prepared), _) => {
+                let Prepared { catalog, instructions, protocol } = prepared;
+                let tools = catalog.tools.len();
+                if place.state == State::Ready
+                    && place.instructions == instructions
+                    && place.diagnostics == catalog.diagnostics
+                    && catalog::is_same(&place.entries, &catalog.tools)
+                {
+                    tracing::debug!(upstream, protocol, tools, "an upstream server is as it was");
+                    return;
+                }
+                tracing::info!(upstream, protocol, tools, "an upstream server is ready");
+                place.entries = catalog.tools;
+                place.diagnostics = catalog.diagnostics;
+                place.instructions = instructions;
+                place.state = State::Ready;
+                // Made anew even under the same names.
+                place.names.clear();
+                place.tools.clear();
             }
-            Err(reason) => {
-                tracing::error!(
-                    upstream = self.servers[index].name(),
-                    reason,
-                    "an upstream server failed"
-                );
+            (Err(reason), State::Ready) => {
+                tracing::warn!(upstream, reason, "an upstream server is not there for now");
+                return;
+            }
+            (Err(reason), State::Failed(before)) if *before == reason => {
+                tracing::debug!(upstream, reason, "an upstream server failed again");
+                return;
+            }
+            (Err(reason), _) => {
+                tracing::error!(upstream, reason, "an upstream server failed");
                 *place = Place { state: State::Failed(reason), ..Place::default() };
             }
         }
+        place.published = false;
         self.publish(&mut places);
     }
 

@@ -15,6 +15,7 @@ mod fixture;
 mod http;
 mod peers;
 mod process;
+mod remote;
 mod session;
 mod start;
 mod stdio;

@@ -356,6 +356,20 @@ fn a_server_that_stops_reading_blocks_nobody() {
 }
 
 #[test]
+fn an_answer_that_is_too_long_ends_its_call_at_once() {
+    let home = Home::with_up(json!({"tools": ["huge", "echo"]}));
+    let mut session = session(&home, &["--max-message-bytes", "100000"]);
+    for bytes in [100_000, 5_000_000] {
+        let began = Instant::now();
+        let result = session.call("mcp__up__huge", &json!({"bytes": bytes}));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(code(&result), "TOOL_OUTCOME_UNKNOWN");
+        assert!(text(&result).contains("100000 bytes of limits.max_message_bytes"), "{result}");
+        echo(&mut session, "up");
+    }
+}
+
+#[test]
 fn an_answer_that_cannot_be_read_ends_its_call() {
     let (_home, mut session) = up(json!({"tools": ["answer", "echo"]}));
     for (answer, expected) in [

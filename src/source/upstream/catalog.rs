@@ -72,6 +72,12 @@ pub fn build(server: &str, filter: &Filter, pages: &[Value]) -> Catalog {
     builder.catalog
 }
 
+/// Returns whether two catalogs have the same tools, as their server lists them.
+pub(super) fn is_same(some: &[Entry], others: &[Entry]) -> bool {
+    let equal = |(one, other): (&Entry, &Entry)| one.raw == other.raw;
+    some.len() == others.len() && some.iter().zip(others).all(equal)
+}
+
 struct Builder<'a> {
     server: &'a str,
     filter: &'a Filter,

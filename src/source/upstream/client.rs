@@ -1,27 +1,28 @@
 //! One connection to an upstream server: its requests, their time limits and what comes back.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig,
-    ClientRequest, Implementation, JsonRpcMessage, ListToolsRequest, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestMetaObject,
-    ServerNotification, ServerResult,
+    ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
+    RequestMetaObject, ServerNotification, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
-    RxJsonRpcMessage, ServiceError, TxJsonRpcMessage, serve_client_with_lifecycle_and_ct,
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
+    RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::backoff::Backoff;
+use super::http::Mirrors;
+use super::pending::{Fate, Pending};
+use super::progress::{Progress, Reporting};
 use crate::tool::{Arguments, CallContext, ErrorCode, Failure, Interrupt};
 
 /// The server answered a call with a protocol error, or could not be sent it.
@@ -37,8 +38,6 @@ const ROUNDS: usize = 8;
 const PAGES: usize = 1_000;
 /// How long a server may take to read that a call is cancelled.
 const TELLING: Duration = Duration::from_millis(500);
-/// How many reports of progress are kept for calls that are not known yet.
-const EARLY: usize = 64;
 
 /// Which protocol era to speak with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +57,7 @@ pub(super) struct Connection {
     server: String,
     running: RunningService<RoleClient, Handler>,
     progress: Arc<Progress>,
+    pending: Arc<Pending>,
     /// Bounds the calls that are under way at once.
     calls: Arc<Semaphore>,
 }
@@ -71,28 +71,25 @@ pub(super) enum CallError {
     Interrupted(Interrupt),
 }
 
-/// What we are to a server.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Handler;
-
-/// A transport whose reports of progress are delivered as they come.
-///
-/// The library hands each notification to a task of its own, so that an answer could overtake
-/// the reports before it; then nobody would wait for them any more.
-struct Reporting<T> {
-    transport: T,
-    progress: Arc<Progress>,
+/// Why a call has no result.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// It ended.
+    Ended(CallError),
+    /// The server forgot the session and did nothing, so it may be made again on a new connection.
+    Forgotten,
 }
 
-/// Who gets reports of progress.
-#[derive(Debug, Default)]
-struct Progress(Mutex<Routes>);
+/// What we are to a server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handler {
+    changed: Arc<Notify>,
+}
 
-#[derive(Debug, Default)]
-struct Routes {
-    ports: HashMap<ProgressToken, Arc<dyn crate::tool::ClientPort>>,
-    /// Reports that came before their call was noted; the oldest go first.
-    early: VecDeque<ProgressNotificationParam>,
+impl From<CallError> for Unanswered {
+    fn from(error: CallError) -> Self {
+        Self::Ended(error)
+    }
 }
 
 // === impl Connection ===
@@ -101,17 +98,18 @@ impl Connection {
     /// Shakes hands with a server over a transport.
     pub(super) async fn open<T>(
         server: &str,
-        transport: T,
+        (transport, pending): (T, Arc<Pending>),
         protocol: Protocol,
         max_concurrency: usize,
         ended: CancellationToken,
-    ) -> Result<Self, ClientInitializeError>
+    ) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
         T::Error: std::error::Error + Send + Sync + 'static,
     {
         let progress = Arc::new(Progress::default());
-        let transport = Reporting { transport, progress: Arc::clone(&progress) };
+        let transport =
+            Reporting { transport, progress: Arc::clone(&progress), pending: Arc::clone(&pending) };
         let modern = vec![ProtocolVersion::V_2026_07_28];
         let lifecycle = match protocol {
             Protocol::Auto => ClientLifecycleMode::Auto {
@@ -121,16 +119,28 @@ impl Connection {
             Protocol::Modern => ClientLifecycleMode::Discover { preferred_versions: modern },
             Protocol::Legacy => ClientLifecycleMode::Initialize,
         };
+        let handler = Handler::default();
+        let running = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, ended);
+        let running = Box::pin(running).await;
         let running =
-            Box::pin(serve_client_with_lifecycle_and_ct(Handler, transport, lifecycle, ended))
-                .await?;
+            running.map_err(|error| pending.reason().unwrap_or_else(|| unopened(&error)))?;
         let calls = Arc::new(Semaphore::new(max_concurrency));
-        Ok(Self { server: server.to_owned(), running, progress, calls })
+        Ok(Self { server: server.to_owned(), running, progress, pending, calls })
     }
 
     /// Returns the version that was agreed upon.
     pub(super) fn protocol(&self) -> Option<String> {
         self.running.peer_info().map(|info| info.protocol_version.to_string())
+    }
+
+    /// Returns whether that is of the newer era.
+    pub(super) fn is_newer(&self) -> bool {
+        self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    /// Sets which arguments go into headers as well.
+    pub(super) fn mirror(&self, mirrors: Mirrors) {
+        self.pending.mirror(mirrors);
     }
 
     /// Returns what the server says about how to use it.
@@ -143,15 +153,71 @@ impl Connection {
         self.running.peer_info().is_some_and(|info| info.capabilities.tools.is_some())
     }
 
-    /// Returns whether the connection has ended.
+    /// Returns whether the connection has ended, or should not be used any more.
     pub(super) fn is_closed(&self) -> bool {
-        self.running.is_closed() || self.running.peer().is_transport_closed()
+        self.pending.left().is_cancelled()
+            || self.running.is_closed()
+            || self.running.peer().is_transport_closed()
+    }
+
+    /// Waits until that is so.
+    pub(super) async fn left(&self) {
+        self.pending.left().cancelled().await;
+    }
+
+    /// Waits until the server says that its tools have changed.
+    pub(super) async fn changed(&self) {
+        self.running.service().changed.notified().await;
+    }
+
+    /// Listens, for as long as it is waited for, if that is how the server says so.
+    pub(super) async fn listen(&self) {
+        let info = self.running.peer_info();
+        let promised = info.as_ref().is_some_and(|info| {
+            let tools = info.capabilities.tools.as_ref();
+            tools.is_some_and(|tools| tools.list_changed == Some(true))
+        });
+        if !promised || !self.is_newer() {
+            return std::future::pending().await;
+        }
+        let (mut backoff, mut listened) = (Backoff::default(), false);
+        loop {
+            let mut filter = SubscriptionFilter::default();
+            filter.tools_list_changed = Some(true);
+            let began = Instant::now();
+            match self.running.listen(filter).await {
+                Ok(mut subscription) => {
+                    if std::mem::replace(&mut listened, true) {
+                        // What it said in between is lost.
+                        self.running.service().changed.notify_one();
+                    }
+                    while let Ok(Some(notification)) = subscription.next().await {
+                        if matches!(
+                            notification,
+                            ServerNotification::ToolListChangedNotification(_)
+                        ) {
+                            self.running.service().changed.notify_one();
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(upstream = self.server, %error, "changes cannot be listened for");
+                }
+            }
+            tokio::time::sleep(backoff.after(began)).await;
+        }
+    }
+
+    /// Ends the connection and waits until the server was told.
+    pub(super) async fn close(&self) {
+        self.running.cancellation_token().cancel();
+        self.pending.finished().cancelled().await;
     }
 
     /// Lists every tool: the results of `tools/list`, page by page, as they came.
     ///
     /// A list that comes back to a page it had, or never ends, is cut there and the fact returned.
-    pub(super) async fn list_tools(&self) -> Result<(Vec<Value>, Option<String>), ServiceError> {
+    pub(super) async fn list_tools(&self) -> Result<(Vec<Value>, Option<String>), String> {
         let mut pages = Vec::new();
         let mut seen: Vec<String> = Vec::new();
         let mut cursor: Option<String> = None;
@@ -159,10 +225,7 @@ impl Connection {
             let mut params = PaginatedRequestParams::default();
             params.cursor = cursor;
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-            let page = match self.running.send_request(request).await? {
-                ServerResult::CustomResult(page) => page.0,
-                _ => return Err(ServiceError::UnexpectedResponse),
-            };
+            let page = self.page(request).await?;
             let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
             pages.push(page);
             let Some(next) = next else {
@@ -186,22 +249,38 @@ impl Connection {
         ))
     }
 
-    /// Calls a tool by the name its server gives it, once, within `limit`.
+    async fn page(&self, request: ClientRequest) -> Result<Value, String> {
+        let options = PeerRequestOptions::no_options();
+        let sent = self.running.send_cancellable_request(request, options).await;
+        let handle = sent.map_err(|error| error.to_string())?;
+        let id = handle.id.clone();
+        let told = |error: ServiceError| match self.pending.fate(&id) {
+            Some(fate) => fate.text().to_owned(),
+            None => error.to_string(),
+        };
+        match handle.rx.await {
+            Ok(Ok(ServerResult::CustomResult(page))) => Ok(page.0),
+            Ok(Ok(_)) => Err(told(ServiceError::UnexpectedResponse)),
+            Ok(Err(error)) => Err(told(error)),
+            Err(_) => Err("the connection ended".to_owned()),
+        }
+    }
+
+    /// Calls a tool by the name its server gives it, once, before `deadline`.
     pub(super) async fn call(
         &self,
         tool: &str,
         arguments: &Arguments,
-        limit: Duration,
+        (deadline, limit): (Instant, Duration),
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, CallError> {
-        let deadline = Instant::now() + limit;
+    ) -> Result<Map<String, Value>, Unanswered> {
         let slot = tokio::select! {
             slot = self.calls.acquire() => slot,
             () = tokio::time::sleep_until(deadline) => {
                 let message = format!("{} was busy for {} s; the call was not sent", self.server, limit.as_secs_f64());
-                return Err(CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable()));
+                return Err(CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable()).into());
             }
-            () = cx.cancelled.cancelled() => return Err(CallError::Interrupted(Interrupt::Cancelled)),
+            () = cx.cancelled.cancelled() => return Err(CallError::Interrupted(Interrupt::Cancelled).into()),
         };
         let result = self.rounds(tool, arguments, deadline, cx).await;
         drop(slot);
@@ -215,7 +294,7 @@ impl Connection {
         arguments: &Arguments,
         deadline: Instant,
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, CallError> {
+    ) -> Result<Map<String, Value>, Unanswered> {
         let mut declined = Declined::default();
         for _ in 0..=ROUNDS {
             let mut params =
@@ -228,7 +307,7 @@ impl Connection {
             declined = decline(&result)?;
         }
         let message = format!("{} wanted more than {ROUNDS} rounds for one call", self.server);
-        Err(CallError::Failed(Failure::new(MCP_CONTINUATION_LIMIT, message)))
+        Err(CallError::Failed(Failure::new(MCP_CONTINUATION_LIMIT, message)).into())
     }
 
     async fn round(
@@ -236,39 +315,62 @@ impl Connection {
         params: CallToolRequestParams,
         deadline: Instant,
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, CallError> {
+    ) -> Result<Map<String, Value>, Unanswered> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options().with_meta(passed_on(cx));
         let sent = self.running.send_cancellable_request(request, options).await;
-        let mut handle = sent.map_err(|error| self.not_sent(&error))?;
+        let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
         let route = self.progress.route(&handle.progress_token, cx);
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
             () = tokio::time::sleep_until(deadline) => {
-                give_up(&handle, "the time for the call is up").await;
-                return Err(self.unknown("it did not answer in time"));
+                self.give_up(&handle, "the time for the call is up").await;
+                return Err(self.unknown("it did not answer in time").into());
             }
             () = cx.cancelled.cancelled() => {
-                give_up(&handle, "the client cancelled the call").await;
-                return Err(CallError::Interrupted(Interrupt::Cancelled));
+                self.give_up(&handle, "the client cancelled the call").await;
+                return Err(CallError::Interrupted(Interrupt::Cancelled).into());
             }
         };
         drop(route);
-        match answer {
-            Ok(Ok(ServerResult::CustomResult(result))) => match result.0 {
+        match (answer, self.pending.fate(&handle.id)) {
+            (Ok(Ok(ServerResult::CustomResult(result))), _) => match result.0 {
                 Value::Object(result) => Ok(result),
                 _ => Err(CallError::Failed(Failure::new(
                     MCP_CALL_FAILED,
                     format!("{} answered with something that is no result", self.server),
-                ))),
+                ))
+                .into()),
             },
-            Ok(Ok(_)) => Err(self.unknown("its answer cannot be read")),
-            Ok(Err(error)) => Err(self.failed(error)),
-            Err(_) => Err(self.unknown("the connection ended")),
+            (_, Some(Fate::Forgotten)) => Err(Unanswered::Forgotten),
+            (_, Some(Fate::NotRun(why))) => Err(self.refused(&why).into()),
+            (_, Some(Fate::Unknown(why))) => Err(self.unknown(&why).into()),
+            (Ok(Ok(_)), None) => Err(self.unknown("its answer cannot be read").into()),
+            (Ok(Err(error)), None) => Err(self.failed(error).into()),
+            (Err(_), None) => Err(self.unknown("the connection ended").into()),
         }
     }
 
-    fn not_sent(&self, error: &ServiceError) -> CallError {
+    /// Tells the server that nobody waits any more; one that does not read is left alone.
+    async fn give_up(&self, handle: &RequestHandle<RoleClient>, reason: &str) {
+        let id = Some(handle.id.clone());
+        let param = CancelledNotificationParam::new(id, Some(reason.to_owned()));
+        match tokio::time::timeout(TELLING, handle.peer.notify_cancelled(param)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the server could not be told of a cancelled call");
+            }
+            Err(_) => tracing::warn!("the server does not read what it is sent"),
+        }
+        self.pending.forget(&handle.id);
+    }
+
+    fn refused(&self, why: &str) -> CallError {
+        let message = format!("{} did not carry out the call: {why}", self.server);
+        CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable())
+    }
+
+    fn not_sent(&self, error: &str) -> CallError {
         let message =
             format!("{} is not there any more ({error}); the call was not sent", self.server);
         CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable())
@@ -313,23 +415,13 @@ fn passed_on(cx: &CallContext) -> RequestMetaObject {
 }
 
 /// Says why a handshake failed.
-pub(super) fn unopened(error: &ClientInitializeError) -> String {
+fn unopened(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => "the connection was closed".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => unopened(fallback),
         error => error.to_string(),
-    }
-}
-
-/// Tells the server that nobody waits for an answer any more; one that does not read is left alone.
-async fn give_up(handle: &RequestHandle<RoleClient>, reason: &str) {
-    let param = CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.to_owned()));
-    match tokio::time::timeout(TELLING, handle.peer.notify_cancelled(param)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "the server could not be told of a cancelled call");
-        }
-        Err(_) => tracing::warn!("the server does not read what it is sent"),
     }
 }
 
@@ -359,101 +451,18 @@ fn decline(result: &Map<String, Value>) -> Result<Declined, CallError> {
     Ok((Some(responses), state))
 }
 
-// === impl Progress ===
-
-/// Ends the routing of one call's progress when it is dropped.
-struct Route<'a> {
-    progress: &'a Progress,
-    token: ProgressToken,
-}
-
-impl Progress {
-    fn route(&self, token: &ProgressToken, cx: &CallContext) -> Route<'_> {
-        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let early = std::mem::take(&mut routes.early);
-        for report in early {
-            if report.progress_token == *token {
-                cx.port.progress(report_of(report));
-            } else {
-                routes.early.push_back(report);
-            }
-        }
-        routes.ports.insert(token.clone(), Arc::clone(&cx.port));
-        Route { progress: self, token: token.clone() }
-    }
-
-    fn deliver(&self, report: ProgressNotificationParam) {
-        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(port) = routes.ports.get(&report.progress_token) {
-            port.progress(report_of(report));
-            return;
-        }
-        if routes.early.len() == EARLY {
-            routes.early.pop_front();
-        }
-        routes.early.push_back(report);
-    }
-}
-
-impl Drop for Route<'_> {
-    fn drop(&mut self) {
-        let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.ports.remove(&self.token);
-    }
-}
-
-fn report_of(report: ProgressNotificationParam) -> Map<String, Value> {
-    match serde_json::to_value(report) {
-        Ok(Value::Object(mut params)) => {
-            params.shift_remove("progressToken");
-            params
-        }
-        _ => Map::new(),
-    }
-}
-
 // === impl Handler ===
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         // No capability: whatever a server asks of us is declined.
         let implementation = Implementation::new("iris-mcp", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(rmcp::model::ClientCapabilities::default(), implementation)
-    }
-}
-
-// === impl Reporting ===
-
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Reporting<T> {
-    type Error = T::Error;
-
-    fn name() -> Cow<'static, str> {
-        T::name()
+        let none = rmcp::model::ClientCapabilities::default();
+        // What `initialize` names; a server that takes a newer one there would be of neither era.
+        ClientConfig::new(none, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
-    fn send(
-        &mut self,
-        item: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.transport.send(item)
-    }
-
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        loop {
-            let message = self.transport.receive().await?;
-            match message {
-                JsonRpcMessage::Notification(notification) => match notification.notification {
-                    ServerNotification::ProgressNotification(report) => {
-                        self.progress.deliver(report.params);
-                    }
-                    _ => return Some(JsonRpcMessage::Notification(notification)),
-                },
-                message => return Some(message),
-            }
-        }
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.transport.close().await
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
     }
 }

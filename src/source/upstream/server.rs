@@ -1,28 +1,33 @@
-//! One upstream server: its process, the connection to it, and starting both again.
+//! One upstream server: the way to it, the connection, and making both again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Operator;
 use super::catalog::{self, Catalog};
-use super::client::{CallError, Connection, MCP_CALL_FAILED, Protocol, unopened};
+use super::client::{CallError, Connection, MCP_CALL_FAILED, Protocol, Unanswered};
 use super::config::Server;
-use super::env::{Host, Resolved, resolve};
+use super::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
+use super::env::{Endpoint, Host, Resolved, resolve};
+use super::http::{self, Older, Remote, Streamable};
 use super::native::Natives;
+use super::pending::Pending;
 use super::wire::Wire;
 use crate::process::{Child, Grace, Processes, Spec, base_environment};
 use crate::tool::{Arguments, CallContext, Failure};
 
 /// How long a server that failed to answer is given to say why.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a server that is reached by URL may take to end a session.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What all servers of a run share.
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub(super) struct Shared {
     pub(super) max_message_bytes: usize,
     pub(super) natives: Natives,
     pub(super) ended: CancellationToken,
+    /// Where the tasks of connections are started.
+    pub(super) tasks: TaskTracker,
 }
 
 /// A server that is described in a file.
@@ -43,17 +50,17 @@ pub(super) struct Upstream {
     shared: Arc<Shared>,
     /// What its description came to, once; a restart uses it again.
     resolved: OnceLock<Resolved>,
-    /// Whether it did not survive the question whether it is of the newer era.
-    is_older: AtomicBool,
+    /// The era it was found to be of.
+    era: std::sync::Mutex<Option<Protocol>>,
     /// The connection there is; the lock also lets only one start it again.
     link: Mutex<Option<Link>>,
 }
 
-/// A running process and the connection to it.
+/// A connection, and the process at its other end if it is ours.
 #[derive(Debug)]
 struct Link {
     connection: Arc<Connection>,
-    child: Child,
+    child: Option<Child>,
 }
 
 /// Why a server that was started cannot be spoken to.
@@ -69,6 +76,8 @@ struct Unconnected {
 pub(super) struct Prepared {
     pub(super) catalog: Catalog,
     pub(super) instructions: Option<String>,
+    /// The version that is spoken.
+    pub(super) protocol: Option<String>,
 }
 
 impl From<String> for Unconnected {
@@ -84,7 +93,7 @@ impl Upstream {
             operator,
             shared,
             resolved: OnceLock::new(),
-            is_older: AtomicBool::new(false),
+            era: std::sync::Mutex::default(),
             link: Mutex::default(),
         })
     }
@@ -114,7 +123,12 @@ impl Upstream {
         &self.shared.natives
     }
 
-    /// Starts the server and learns its tools, within its time to start.
+    /// Returns whether what its description needs is there; if not, it never will be.
+    pub(super) fn is_resolved(&self) -> bool {
+        self.resolved.get().is_some()
+    }
+
+    /// Starts the server, unless it runs, and learns its tools, within its time to start.
     pub(super) async fn prepare(&self) -> Result<Prepared, String> {
         let deadline = self.deadline();
         let prepared = async {
@@ -122,7 +136,7 @@ impl Upstream {
             if !connection.has_tools() {
                 return Err("the server does not say that it has tools".to_owned());
             }
-            let (pages, cut) = match connection.list_tools().await {
+            let (mut pages, cut) = match connection.list_tools().await {
                 Ok(listed) => listed,
                 Err(error) => {
                     return Err(format!(
@@ -134,14 +148,11 @@ impl Upstream {
             if let Some(cut) = cut {
                 tracing::warn!(upstream = self.server.name, "{cut}");
             }
-            let catalog = catalog::build(&self.server.name, &self.server.filter, &pages);
-            tracing::info!(
-                upstream = self.server.name,
-                protocol = connection.protocol(),
-                tools = catalog.tools.len(),
-                "an upstream server is ready"
-            );
-            Ok(Prepared { catalog, instructions: connection.instructions() })
+            let refused = self.mirror(&connection, &mut pages);
+            let mut catalog = catalog::build(&self.server.name, &self.server.filter, &pages);
+            catalog.diagnostics.extend(refused);
+            let (protocol, instructions) = (connection.protocol(), connection.instructions());
+            Ok(Prepared { catalog, instructions, protocol })
         };
         // The handshake keeps to the deadline by itself, and then knows the server's last words.
         match tokio::time::timeout_at(deadline + LAST_WORDS * 2, prepared).await {
@@ -152,6 +163,36 @@ impl Upstream {
                 Err(self.not_ready(&words))
             }
         }
+    }
+
+    /// Learns which arguments go into headers, and takes out the tools that want that wrongly.
+    fn mirror(&self, connection: &Connection, pages: &mut [Value]) -> Vec<Diagnostic> {
+        if !matches!(self.resolved.get(), Some(Resolved::Http(_))) || !connection.is_newer() {
+            return Vec::new();
+        }
+        let (mirrors, refused) = http::learn(pages);
+        connection.mirror(mirrors);
+        let admitted = |(wire_name, _): &(String, String)| self.server.filter.admits(wire_name);
+        refused
+            .into_iter()
+            .filter(admitted)
+            .map(|(wire_name, reason)| Diagnostic {
+                server: self.server.name.clone(),
+                stage: Stage::Catalog,
+                code: MCP_TOOL_INVALID,
+                severity: Severity::Error,
+                wire_name: Some(wire_name),
+                field: Some("input_schema".to_owned()),
+                message: format!("the tool is left out: {reason}"),
+                place: None,
+            })
+            .collect()
+    }
+
+    /// Returns the connection there is.
+    pub(super) async fn current(&self) -> Option<Arc<Connection>> {
+        let link = self.link.lock().await;
+        link.as_ref().map(|link| Arc::clone(&link.connection))
     }
 
     fn deadline(&self) -> Instant {
@@ -165,7 +206,8 @@ impl Upstream {
 
     /// Calls one of its tools; a server that is gone is started again first.
     ///
-    /// The call itself is sent once, whatever becomes of it.
+    /// The call itself is sent once, whatever becomes of it; only one that the server did not look
+    /// at, since it had forgotten the session, is sent again in a new one.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -175,6 +217,24 @@ impl Upstream {
         let limit = cx
             .time_limit
             .map_or(self.server.tool_timeout, |limit| limit.min(self.server.tool_timeout));
+        let mut deadline = None;
+        for _ in 0..2 {
+            let connection = self.reached(cx).await?;
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            match connection.call(tool, arguments, (deadline, limit), cx).await {
+                Ok(result) => return Ok(result),
+                Err(Unanswered::Ended(error)) => return Err(error),
+                Err(Unanswered::Forgotten) => tracing::info!(
+                    upstream = self.server.name,
+                    "the server has forgotten the session; a new one is begun"
+                ),
+            }
+        }
+        Err(self.unavailable("it forgets every session"))
+    }
+
+    /// Returns the connection for a call.
+    async fn reached(&self, cx: &CallContext) -> Result<Arc<Connection>, CallError> {
         let deadline = self.deadline();
         let connection = self.connection(deadline);
         let connected = tokio::select! {
@@ -183,12 +243,11 @@ impl Upstream {
                 return Err(CallError::Interrupted(crate::tool::Interrupt::Cancelled));
             }
         };
-        let connection = match connected {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(reason)) => return Err(self.unavailable(&reason)),
-            Err(_) => return Err(self.unavailable("it could not be started again in time")),
-        };
-        connection.call(tool, arguments, limit, cx).await
+        match connected {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(reason)) => Err(self.unavailable(&reason)),
+            Err(_) => Err(self.unavailable("it could not be started again in time")),
+        }
     }
 
     fn unavailable(&self, reason: &str) -> CallError {
@@ -210,7 +269,7 @@ impl Upstream {
         if let Some(gone) = link.take() {
             tracing::warn!(
                 upstream = self.server.name,
-                "an upstream server is gone and is started again"
+                "the connection to an upstream server has ended and is made again"
             );
             // Ends what the old process left behind, in the background.
             drop(gone);
@@ -221,26 +280,90 @@ impl Upstream {
         Ok(connection)
     }
 
-    /// Starts the process and shakes hands.
+    /// Connects in the era that was asked for, or that the server was found to be of.
+    async fn connect(&self, deadline: Instant) -> Result<(Connection, Option<Child>), String> {
+        let asked = self.operator.protocol;
+        let known = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        let connected = match (asked, known) {
+            (Protocol::Auto, None) => self.probe(deadline).await,
+            (Protocol::Auto, Some(known)) => self.connect_as(known, deadline).await,
+            _ => self.connect_as(asked, deadline).await,
+        };
+        // One that cannot be spoken to as before is asked again next time.
+        let newer = connected.as_ref().ok().map(|(connection, _)| connection.is_newer());
+        let found = newer.map(|newer| if newer { Protocol::Modern } else { Protocol::Legacy });
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        connected.map_err(|error| error.reason)
+    }
+
+    /// Connects to a server of an unknown era.
     ///
     /// Some servers of the older era end at any request but `initialize`; such a one is started
     /// again and only asked that.
-    async fn connect(&self, deadline: Instant) -> Result<(Connection, Child), String> {
-        let asked = self.operator.protocol;
-        if asked == Protocol::Auto && !self.is_older.load(Ordering::Relaxed) {
-            match self.connect_as(Protocol::Auto, deadline).await {
-                Err(Unconnected { reason: _, ended: true }) => {}
-                connected => return connected.map_err(|error| error.reason),
+    async fn probe(&self, deadline: Instant) -> Result<(Connection, Option<Child>), Unconnected> {
+        match self.connect_as(Protocol::Auto, deadline).await {
+            Err(Unconnected { reason: _, ended: true }) => {
+                self.connect_as(Protocol::Legacy, deadline).await
             }
-            let connected = self.connect_as(Protocol::Legacy, deadline).await;
-            self.is_older.store(connected.is_ok(), Ordering::Relaxed);
-            return connected.map_err(|error| error.reason);
+            connected => connected,
         }
-        let protocol = if asked == Protocol::Auto { Protocol::Legacy } else { asked };
-        self.connect_as(protocol, deadline).await.map_err(|error| error.reason)
     }
 
     async fn connect_as(
+        &self,
+        protocol: Protocol,
+        deadline: Instant,
+    ) -> Result<(Connection, Option<Child>), Unconnected> {
+        match self.resolved()? {
+            Resolved::Stdio { .. } => {
+                let (connection, child) = self.connect_child(protocol, deadline).await?;
+                Ok((connection, Some(child)))
+            }
+            Resolved::Http(endpoint) => {
+                let opened = self.connect_remote(endpoint, false, protocol);
+                Ok((self.in_time(deadline, opened).await?, None))
+            }
+            Resolved::Sse(endpoint) => {
+                // Servers with this transport are of the older era, unless somebody knows better.
+                let protocol = if protocol == Protocol::Auto { Protocol::Legacy } else { protocol };
+                let opened = self.connect_remote(endpoint, true, protocol);
+                Ok((self.in_time(deadline, opened).await?, None))
+            }
+        }
+    }
+
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        opened: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        match tokio::time::timeout_at(deadline, opened).await {
+            Ok(opened) => opened,
+            Err(_) => Err(self.not_ready("")),
+        }
+    }
+
+    async fn connect_remote(
+        &self,
+        endpoint: &Endpoint,
+        is_sse: bool,
+        protocol: Protocol,
+    ) -> Result<Connection, String> {
+        let name = &self.server.name;
+        let remote = Remote::new(name, endpoint, self.shared.max_message_bytes)?;
+        let (pending, ended) = (Arc::<Pending>::default(), self.shared.ended.child_token());
+        let (limit, shared) = (self.operator.max_concurrency, Arc::clone(&pending));
+        if is_sse {
+            let transport = Older::open(remote, shared, ended.child_token()).await?;
+            Connection::open(name, (transport, pending), protocol, limit, ended).await
+        } else {
+            let tasks = self.shared.tasks.clone();
+            let transport = Streamable::new(remote, shared, tasks, ended.child_token());
+            Connection::open(name, (transport, pending), protocol, limit, ended).await
+        }
+    }
+
+    async fn connect_child(
         &self,
         protocol: Protocol,
         deadline: Instant,
@@ -249,18 +372,19 @@ impl Upstream {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("its standard streams are not there".to_owned().into());
         };
-        let wire =
-            Wire::new(self.server.name.clone(), stdout, stdin, self.shared.max_message_bytes);
+        let (pending, bytes) = (Arc::<Pending>::default(), self.shared.max_message_bytes);
+        let name = &self.server.name;
+        let wire = Wire::new(name.clone(), (stdout, stdin), Arc::clone(&pending), bytes);
         let ended = self.shared.ended.child_token();
         let limit = self.operator.max_concurrency;
-        let opened = Connection::open(&self.server.name, wire, protocol, limit, ended);
+        let opened = Connection::open(name, (wire, pending), protocol, limit, ended);
         // Kept until the end: a server whose streams are closed has other last words.
         let mut opened = std::pin::pin!(opened);
         match tokio::time::timeout_at(deadline, &mut opened).await {
             Ok(Ok(connection)) => Ok((connection, child)),
             Ok(Err(error)) => {
                 let (ended, words) = farewell(&child).await;
-                let reason = format!("the handshake failed: {}{words}", unopened(&error));
+                let reason = format!("the handshake failed: {error}{words}");
                 Err(Unconnected { reason, ended })
             }
             Err(_) => Err(self.not_ready(&farewell(&child).await.1).into()),
@@ -269,11 +393,8 @@ impl Upstream {
 
     async fn start(&self) -> Result<Child, String> {
         let resolved = self.resolved()?;
-        let (command, args, cwd, env) = match resolved {
-            Resolved::Stdio { command, args, cwd, env, .. } => (command, args, cwd, env),
-            Resolved::Http(_) | Resolved::Sse(_) => {
-                return Err("servers reached by URL are not available in this version; only those with a command are".to_owned());
-            }
+        let Resolved::Stdio { command, args, cwd, env, .. } = resolved else {
+            return Err("it is no command".to_owned());
         };
         let mut environment =
             base_environment(&self.shared.environment, &self.operator.inherit_env);
@@ -305,17 +426,24 @@ impl Upstream {
 
     async fn last_words(&self) -> String {
         match &*self.link.lock().await {
-            Some(link) => farewell(&link.child).await.1,
-            None => String::new(),
+            Some(Link { child: Some(child), .. }) => farewell(child).await.1,
+            _ => String::new(),
         }
     }
 
-    /// Ends the process, if there is one.
+    /// Ends the connection, and the process if there is one.
     pub(super) async fn stop(&self, grace: Grace) {
         let link = self.link.lock().await.take();
-        if let Some(Link { connection, mut child }) = link {
-            drop(connection);
-            child.stop(grace).await;
+        match link {
+            Some(Link { connection, child: Some(mut child) }) => {
+                drop(connection);
+                child.stop(grace).await;
+            }
+            Some(Link { connection, child: None }) => {
+                // One that takes longer learns of it when it looks for us.
+                drop(tokio::time::timeout(FAREWELL, connection.close()).await);
+            }
+            None => {}
         }
     }
 }

@@ -118,9 +118,11 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
             "decision",
             "source/builtin/web_search",
             "source/builtin/web_fetch",
-            "source/upstream/client",
+            "source/upstream/http",
         ],
     ),
+    ("rustls", &["source/upstream/http"]),
+    ("webpki_roots", &["source/upstream/http"]),
     ("bollard", &["command/docker"]),
 ];
 

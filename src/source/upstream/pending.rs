@@ -1,0 +1,271 @@
+//! The requests under way on one connection, and what became of those that were not answered.
+//!
+//! Results of the requests that we pass on are kept as raw JSON: the library would read them into
+//! its own types, and a single field it does not know how to read would cost the whole message.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    ClientRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
+    ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::TxJsonRpcMessage;
+use rmcp::{ErrorData, RoleClient};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::http::Mirrors;
+
+/// What a transport and the connection on top of it know together.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    state: Mutex<State>,
+    /// Whether no more requests should be made on the connection.
+    left: CancellationToken,
+    /// Whether the transport is closed and everything said.
+    finished: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Ids of open requests whose results stay raw.
+    raw: HashSet<RequestId>,
+    /// The id of the question for the era.
+    discover: Option<RequestId>,
+    /// Why requests whose results stay raw were not answered.
+    fates: HashMap<RequestId, Fate>,
+    /// Why the connection could not be used.
+    reason: Option<String>,
+    /// Which arguments go into headers as well.
+    mirrors: Arc<Mirrors>,
+}
+
+/// What became of a request that the server did not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The server certainly did not carry it out.
+    NotRun(String),
+    /// The server has forgotten the session, and so it did nothing.
+    Forgotten,
+    /// Nobody knows.
+    Unknown(String),
+}
+
+impl Pending {
+    /// Notes a request that is about to be sent.
+    pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
+        let JsonRpcMessage::Request(request) = message else { return };
+        match request.request {
+            ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_) => {
+                self.state().raw.insert(request.id.clone());
+            }
+            ClientRequest::DiscoverRequest(_) => self.state().discover = Some(request.id.clone()),
+            _ => {}
+        }
+    }
+
+    /// Reads a message; one that is none is given back.
+    pub(super) fn read(&self, value: Value) -> Result<ServerJsonRpcMessage, Value> {
+        let value = match self.raw_response(value) {
+            Ok(response) => return Ok(response),
+            Err(value) => value,
+        };
+        serde_json::from_value(value.clone()).map_err(|_| value)
+    }
+
+    /// Takes the result out of a response to a request that we pass on.
+    fn raw_response(&self, mut value: Value) -> Result<ServerJsonRpcMessage, Value> {
+        let id =
+            value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        let Some(id) = id.filter(|_| value.get("method").is_none()) else {
+            return Err(value);
+        };
+        if self.state().discover.take_if(|asked| *asked == id).is_some() {
+            return undiscovered(&value, id).ok_or(value);
+        }
+        if !self.state().raw.remove(&id) {
+            return Err(value);
+        }
+        if let Some(result) = value.get_mut("result").map(Value::take) {
+            let result = ServerResult::CustomResult(CustomResult(result));
+            let response = JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result };
+            return Ok(JsonRpcMessage::Response(response));
+        }
+        // An answer it is, whatever stands in it: whoever asked must not wait for another one.
+        let error = value.get("error").map(ErrorData::deserialize).and_then(Result::ok);
+        let error = error
+            .unwrap_or_else(|| ErrorData::internal_error("(an answer that cannot be read)", None));
+        Ok(JsonRpcMessage::error(error, Some(id)))
+    }
+
+    /// Makes the answer that ends the wait for a request.
+    pub(super) fn fail(&self, id: RequestId, fate: Fate) -> ServerJsonRpcMessage {
+        let message = fate.text().to_owned();
+        let mut state = self.state();
+        if state.raw.remove(&id) {
+            state.fates.insert(id.clone(), fate);
+        }
+        JsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
+    }
+
+    /// Makes the answer to a request whose real one was too long, if it can be told from its ends.
+    pub(super) fn too_long(
+        &self,
+        (head, tail): (&[u8], &[u8]),
+        limit: usize,
+    ) -> Option<ServerJsonRpcMessage> {
+        let id = id_between(head, tail)?;
+        self.is_open(&id).then(|| self.fail(id, Fate::too_long(limit)))
+    }
+
+    fn is_open(&self, id: &RequestId) -> bool {
+        self.state().raw.contains(id)
+    }
+
+    /// Takes what became of a request.
+    pub(super) fn fate(&self, id: &RequestId) -> Option<Fate> {
+        self.state().fates.remove(id)
+    }
+
+    /// Forgets a request whose answer nobody waits for any more.
+    pub(super) fn forget(&self, id: &RequestId) {
+        let mut state = self.state();
+        state.raw.remove(id);
+        state.fates.remove(id);
+    }
+
+    /// Says why the connection cannot be used; the first reason counts.
+    pub(super) fn explain(&self, reason: String) {
+        self.state().reason.get_or_insert(reason);
+    }
+
+    /// Returns why the connection could not be used, if anybody said so.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.state().reason.clone()
+    }
+
+    /// Sets which arguments go into headers as well.
+    pub(super) fn mirror(&self, mirrors: Mirrors) {
+        self.state().mirrors = Arc::new(mirrors);
+    }
+
+    /// Returns which arguments go into headers as well.
+    pub(super) fn mirrors(&self) -> Arc<Mirrors> {
+        Arc::clone(&self.state().mirrors)
+    }
+
+    /// Says that no more requests should be made on the connection.
+    pub(super) fn leave(&self) {
+        self.left.cancel();
+    }
+
+    /// Returns the token that says so.
+    pub(super) fn left(&self) -> &CancellationToken {
+        &self.left
+    }
+
+    /// Says that the transport is closed.
+    pub(super) fn finish(&self) {
+        self.finished.cancel();
+    }
+
+    /// Returns the token that says so.
+    pub(super) fn finished(&self) -> &CancellationToken {
+        &self.finished
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Fate {
+    /// Says that the answer was longer than what is read.
+    pub(super) fn too_long(limit: usize) -> Self {
+        Self::Unknown(format!(
+            "its answer is longer than the {limit} bytes of limits.max_message_bytes"
+        ))
+    }
+
+    /// Returns what is to be said of it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::NotRun(text) | Self::Unknown(text) => text,
+            Self::Forgotten => "it has forgotten the session (HTTP 404)",
+        }
+    }
+}
+
+/// Returns what to make of an answer to the question for the era that is no answer to it.
+///
+/// Some servers of the older era have a result for everything.
+fn undiscovered(value: &Value, id: RequestId) -> Option<ServerJsonRpcMessage> {
+    let result = value.get("result")?;
+    let is_answer = result.get("supportedVersions").is_some_and(Value::is_array);
+    let error = ErrorData::invalid_request("it answers server/discover with something else", None);
+    (!is_answer).then(|| JsonRpcMessage::error(error, Some(id)))
+}
+
+/// Finds the id of a response of which only both ends are known.
+///
+/// It is looked for where libraries write it: before the result, or as the last field but one.
+fn id_between(head: &[u8], tail: &[u8]) -> Option<RequestId> {
+    let id = id_in_head(head).or_else(|| id_in_tail(tail))?;
+    serde_json::from_value(id).ok()
+}
+
+/// Reads the plain fields that a message begins with.
+fn id_in_head(head: &[u8]) -> Option<Value> {
+    let mut rest = head.trim_ascii_start().strip_prefix(b"{")?;
+    loop {
+        let (key, after) = value_of(rest)?;
+        rest = after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        if matches!(rest.first()?, b'{' | b'[') {
+            return None;
+        }
+        let (value, after) = value_of(rest)?;
+        match key.as_str()? {
+            "id" => return Some(value),
+            "method" => return None,
+            _ => rest = after.trim_ascii_start().strip_prefix(b",")?,
+        }
+    }
+}
+
+fn value_of(bytes: &[u8]) -> Option<(Value, &[u8])> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    Some((value, &bytes[values.byte_offset()..]))
+}
+
+/// Reads the plain fields that a message ends with.
+fn id_in_tail(tail: &[u8]) -> Option<Value> {
+    let text = String::from_utf8_lossy(tail);
+    let (_, rest) = text.rsplit_once("\"id\"")?;
+    // Of a field that is not the message's own, more than one brace is left.
+    let mut last: Map<String, Value> = serde_json::from_str(&format!("{{\"id\"{rest}")).ok()?;
+    if last.contains_key("method") { None } else { last.shift_remove("id") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_long_answer_is_found_at_either_end() {
+        let found = |head: &str, tail: &str| {
+            id_between(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string())
+        };
+        let five = Some("5".to_owned());
+        assert_eq!(found(r#"{"jsonrpc":"2.0","id":5,"result":{"con"#, "xxx"), five);
+        assert_eq!(found(r#" { "id" : 5 , "result":{"con"#, "xxx"), five);
+        assert_eq!(found(r#"{"result":{"id":6,"x"#, r#"xx"}]},"jsonrpc":"2.0","id":5}"#), five);
+        assert_eq!(found(r#"{"result":{"id":6,"x"#, r#"xx"}]},"id":5,"jsonrpc":"2.0"} "#), five);
+        assert_eq!(found(r#"{"result":"#, r#""id":5}}"#), None);
+        assert_eq!(found(r#"{"jsonrpc":"2.0","method":"x","id":5,"params":{"#, "xxx"), None);
+        assert_eq!(found("xxxx", "xxxx"), None);
+        assert_eq!(found(r#"{"jsonrpc":"2.0","result":"xxxx"#, r#"xx\"id\":5}"#), None);
+    }
+}

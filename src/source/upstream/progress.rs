@@ -1,0 +1,134 @@
+//! Reports of progress, on their way from an upstream server to the client that waits.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::RoleClient;
+use rmcp::model::{JsonRpcMessage, ProgressNotificationParam, ProgressToken, ServerNotification};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::{Map, Value};
+
+use super::pending::Pending;
+use crate::tool::{CallContext, ClientPort};
+
+/// How many reports of progress are kept for calls that are not known yet.
+const EARLY: usize = 64;
+
+/// A transport whose reports of progress are delivered as they come, and whose end is told.
+///
+/// The library hands each notification to a task of its own, so that an answer could overtake
+/// the reports before it; then nobody would wait for them any more.
+pub(super) struct Reporting<T> {
+    pub(super) transport: T,
+    pub(super) progress: Arc<Progress>,
+    pub(super) pending: Arc<Pending>,
+}
+
+/// Who gets reports of progress.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Mutex<Routes>);
+
+#[derive(Debug, Default)]
+struct Routes {
+    ports: HashMap<ProgressToken, Arc<dyn ClientPort>>,
+    /// Reports that came before their call was noted; the oldest go first.
+    early: VecDeque<ProgressNotificationParam>,
+}
+
+/// Ends the routing of one call's progress when it is dropped.
+pub(super) struct Route<'a> {
+    progress: &'a Progress,
+    token: ProgressToken,
+}
+
+impl Progress {
+    pub(super) fn route(&self, token: &ProgressToken, cx: &CallContext) -> Route<'_> {
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let early = std::mem::take(&mut routes.early);
+        for report in early {
+            if report.progress_token == *token {
+                cx.port.progress(report_of(report));
+            } else {
+                routes.early.push_back(report);
+            }
+        }
+        routes.ports.insert(token.clone(), Arc::clone(&cx.port));
+        Route { progress: self, token: token.clone() }
+    }
+
+    fn deliver(&self, report: ProgressNotificationParam) {
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(port) = routes.ports.get(&report.progress_token) {
+            port.progress(report_of(report));
+            return;
+        }
+        if routes.early.len() == EARLY {
+            routes.early.pop_front();
+        }
+        routes.early.push_back(report);
+    }
+}
+
+impl Drop for Route<'_> {
+    fn drop(&mut self) {
+        let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.ports.remove(&self.token);
+    }
+}
+
+fn report_of(report: ProgressNotificationParam) -> Map<String, Value> {
+    match serde_json::to_value(report) {
+        Ok(Value::Object(mut params)) => {
+            params.shift_remove("progressToken");
+            params
+        }
+        _ => Map::new(),
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Reporting<T> {
+    type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let Some(message) = self.transport.receive().await else {
+                self.pending.leave();
+                return None;
+            };
+            match message {
+                JsonRpcMessage::Notification(notification) => match notification.notification {
+                    ServerNotification::ProgressNotification(report) => {
+                        self.progress.deliver(report.params);
+                    }
+                    _ => return Some(JsonRpcMessage::Notification(notification)),
+                },
+                message => return Some(message),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.pending.leave();
+        self.transport.close().await
+    }
+}
+
+impl<T> Drop for Reporting<T> {
+    fn drop(&mut self) {
+        self.pending.leave();
+        self.pending.finish();
+    }
+}
