@@ -7,11 +7,13 @@
 
 pub mod approve;
 mod ask;
+mod call;
 pub mod caller;
 mod changes;
 pub mod envelope;
 pub mod http;
 pub mod list;
+mod parked;
 pub mod port;
 pub mod project;
 mod resources;
@@ -36,20 +38,17 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use self::approve::Approve;
+use self::call::Ended;
 use self::caller::{Caller, Connection};
-use self::port::Port;
-use self::project::Form;
-use self::ticket::{Binding, Tickets};
-use crate::activity::CANCELLED;
+use self::parked::Parked;
+use self::ticket::Tickets;
 use crate::artifact::ArtifactStore;
-use crate::executor::{Executor, Prepared, Requested};
-use crate::exposure::{Exposure, NOT_FOUND, Unresolved};
-use crate::permission::Request;
+use crate::executor::Executor;
+use crate::exposure::Exposure;
 use crate::registry::Catalogue;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
-use crate::tool::{CallContext, ClientPort, Era, Interrupt, ToolResult};
+use crate::tool::Era;
 
 pub use self::approve::Mode as ApprovalMode;
 
@@ -119,21 +118,11 @@ struct Shared {
     known: Mutex<HashSet<(String, String, String)>>,
     /// The calls that wait for a person's answer, in the modern era.
     tickets: Tickets,
+    /// The calls that wait for their client in the middle of their work, in the modern era.
+    parked: Parked<Ended>,
     /// What `initialize` and `server/discover` say, made once a catalogue.
     about: ArcSwap<(u64, ServerConfig)>,
 }
-
-/// What a pipeline comes to.
-#[derive(Debug)]
-enum Ended {
-    /// The answer to the call.
-    Result(Box<ToolResult>),
-    /// A question, which the client answers by making the call again.
-    Ask(Box<Request>),
-}
-
-/// The key of the one question that is asked about a call.
-const APPROVAL: &str = "approval";
 
 impl Gateway {
     /// Makes the gateway of a program; each connection gets it by [`Gateway::on`].
@@ -141,8 +130,10 @@ impl Gateway {
         let calls = Semaphore::new(config.concurrent_calls);
         let about = list::about(&Catalogue::default());
         let tickets = Tickets::new(config.approval_timeout);
+        let parked = Parked::new(config.approval_timeout);
         let about = ArcSwap::from_pointee((0, about));
-        let shared = Shared { config, parts, calls, known: Mutex::default(), tickets, about };
+        let shared =
+            Shared { config, parts, calls, known: Mutex::default(), tickets, parked, about };
         let connection = Arc::new(Connection::stdio());
         Self { shared: Arc::new(shared), connection, greeted: Arc::default() }
     }
@@ -226,102 +217,6 @@ impl Gateway {
         let session = self.shared.parts.sessions.get(&caller.session);
         let tools = self.shared.parts.exposure.listed(&catalogue, &session, caller.client.era);
         list::tools(&tools, catalogue.version(), cursor, caller.client.era)
-    }
-
-    async fn call(
-        &self,
-        params: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
-        let caller = self.caller("tools/call", context);
-        let era = caller.client.era;
-        let form = Form::of(context, era, &self.connection);
-        let catalogue = self.settled(context).await.inspect_err(|_| {
-            self.turn_away(&caller, &params.name, CANCELLED);
-        })?;
-        let session = self.shared.parts.sessions.get(&caller.session);
-        let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
-            Ok(tool) => tool,
-            Err(Unresolved::Undisclosed(failure)) => {
-                let call_id = self.turn_away(&caller, &params.name, failure.code.as_str());
-                return project::reply(Ok(failure.into()), &call_id, form);
-            }
-            Err(unknown @ Unresolved::Unknown { .. }) => {
-                self.turn_away(&caller, &params.name, NOT_FOUND.as_str());
-                return Err(project::unknown_tool(&params.name, unknown));
-            }
-        };
-        let arguments = params.arguments.unwrap_or_default();
-        let name = tool.definition().name.to_string();
-        let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
-        let state = params.request_state.as_deref().filter(|_| era == Era::Modern);
-        let retried = state.map(|state| self.redeem(&caller, state, binding)).transpose()?;
-        let offers_session = caller.client.alone;
-        let given = params.input_responses.as_ref().and_then(|responses| responses.get(APPROVAL));
-        let answer = retried.as_ref().and(given).map(|result| ask::answer(result, offers_session));
-        let slot = self.slot(&caller, &name, context).await?;
-        let (port, requests) = Port::new(&caller.client);
-        let port: Arc<dyn ClientPort> = Arc::new(port);
-        let cx =
-            caller.clone().into_context(&self.shared.config, context, Arc::clone(&port), retried);
-        let call_id = cx.call_id.clone();
-        let approve = Approve {
-            mode: self.shared.config.approval,
-            session,
-            client: cx.client.clone(),
-            port,
-            answer,
-            offers_session,
-            patience: self.shared.config.approval_timeout,
-        };
-        let asked =
-            Requested { tool, name: params.name.into_owned(), arguments: arguments.clone() };
-        let pipeline = self.pipeline(asked, cx, approve);
-        let outcome = port::serve(requests, pipeline, context).await;
-        drop(slot);
-        match outcome {
-            Ok(Ended::Ask(request)) => {
-                let state = self.shared.tickets.issue(&call_id, binding);
-                Ok(project::input_required(APPROVAL, ask::form(&request, offers_session), state))
-            }
-            Ok(Ended::Result(result)) => project::reply(Ok(*result), &call_id, form),
-            Err(interrupt) => project::reply(Err(interrupt), &call_id, form),
-        }
-    }
-
-    /// Runs a call on a task of its own, so that it outlives whoever waits for it.
-    fn pipeline(
-        &self,
-        asked: Requested,
-        mut cx: CallContext,
-        approve: Approve,
-    ) -> tokio::task::JoinHandle<Result<Ended, Interrupt>> {
-        let shared = Arc::clone(&self.shared);
-        let record = shared.config.context.then(|| approve.session.record(&cx.client));
-        cx.turn = record.as_ref().map(|record| record.turn());
-        let call = async move {
-            let executor = &shared.parts.executor;
-            // What is not recorded is not copied.
-            let entry = record.map(|record| (record, asked.name.clone(), asked.arguments.clone()));
-            let result = match executor.prepare(asked, &cx, &approve).await {
-                Ok(Prepared::Ready(permitted)) => executor.execute(permitted, &cx).await,
-                Ok(Prepared::Refused(result)) => Ok(result),
-                Ok(Prepared::Ask(ask)) => return Ok(Ended::Ask(Box::new(executor.put_off(&ask)))),
-                Err(interrupt) => Err(interrupt),
-            };
-            if let (Some((record, name, arguments)), Some(turn)) = (entry, &cx.turn) {
-                match &result {
-                    Ok(result) => record.add(turn, arguments, result),
-                    Err(interrupt) => {
-                        let result = project::interrupted(interrupt, &cx.call_id, &name);
-                        record.add(turn, arguments, &result);
-                    }
-                }
-            }
-            result.map(|result| Ended::Result(Box::new(result)))
-        };
-        // A task is moved several times before and after it runs; in a box it is small.
-        self.shared.parts.shutdown.tasks().spawn(Box::pin(call))
     }
 }
 

@@ -124,10 +124,8 @@ impl Caller {
         config: &Config,
         context: &RequestContext<RoleServer>,
         port: Arc<dyn ClientPort>,
-        retried: Option<CallId>,
+        call_id: CallId,
     ) -> CallContext {
-        // A call keeps its id through all its rounds.
-        let call_id = retried.unwrap_or_else(|| CallId::new(random_id()));
         tracing::debug!(call.id = %call_id, request.id = %context.id, "a call came in");
         CallContext {
             run_id: Some(self.session.as_str().to_owned()),

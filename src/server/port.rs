@@ -3,6 +3,7 @@
 //! The library ties what is sent to a client to the task that handles the client's request, so
 //! the pipeline speaks through a channel and the handler's task does the sending.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,9 +16,10 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestContext, ServiceError};
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::tool::{AskError, Client, ClientPort, Era, Interrupt};
 
@@ -31,7 +33,6 @@ pub(super) const PEER_CHECK: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Port {
     requests: mpsc::Sender<Message>,
-    era: Era,
     capabilities: Map<String, Value>,
     logs: bool,
 }
@@ -53,8 +54,7 @@ impl Port {
     pub(super) fn new(client: &Client) -> (Self, mpsc::Receiver<Message>) {
         let (requests, receiver) = mpsc::channel(BACKLOG);
         let logs = client.log_level.is_some();
-        let port =
-            Self { requests, era: client.era, capabilities: client.capabilities.clone(), logs };
+        let port = Self { requests, capabilities: client.capabilities.clone(), logs };
         (port, receiver)
     }
 
@@ -74,9 +74,12 @@ impl ClientPort for Port {
             "roots/list" => "roots",
             _ => return Err(AskError::Unsupported { method: method.to_owned() }),
         };
-        let declared = self.capabilities.contains_key(capability);
-        // In the modern era nothing may be asked in the middle of a call (MCP 2026-07-28 §basic/patterns/mrtr).
-        if !declared || self.era == Era::Modern {
+        let Some(declared) = self.capabilities.get(capability) else {
+            return Err(AskError::Unsupported { method: method.to_owned() });
+        };
+        // A client that only has forms says nothing of addresses (MCP 2025-11-25 §client/elicitation).
+        let opens = params.get("mode").and_then(Value::as_str) == Some("url");
+        if opens && declared.get("url").is_none() {
             return Err(AskError::Unsupported { method: method.to_owned() });
         }
         let (answer, answered) = oneshot::channel();
@@ -96,38 +99,134 @@ impl ClientPort for Port {
     }
 }
 
-/// Sends what a pipeline wants sent until it ends, and returns what it came to.
+/// A pipeline under way, and our end of its port; dropping it cancels the pipeline.
+#[derive(Debug)]
+pub(super) struct Running<T> {
+    requests: mpsc::Receiver<Message>,
+    pipeline: JoinHandle<Result<T, Interrupt>>,
+    cancelled: CancellationToken,
+    _cancels: DropGuard,
+    /// What the client was asked by the end of a request and has not answered yet, by key.
+    open: BTreeMap<String, Question>,
+    /// How often it was asked so.
+    asked: usize,
+}
+
+#[derive(Debug)]
+struct Question {
+    method: String,
+    params: Map<String, Value>,
+    answer: oneshot::Sender<Result<Value, AskError>>,
+}
+
+/// What serving a pipeline comes to.
+#[derive(Debug)]
+pub(super) enum Served<T> {
+    /// It has ended.
+    Ended(Result<T, Interrupt>),
+    /// It goes on when the client has answered.
+    Asks(Running<T>),
+}
+
+impl<T> Running<T> {
+    /// Makes a pipeline's client side; `cancelled` is the token that ends it.
+    pub(super) fn new(
+        requests: mpsc::Receiver<Message>,
+        pipeline: JoinHandle<Result<T, Interrupt>>,
+        cancelled: CancellationToken,
+    ) -> Self {
+        let guard = cancelled.clone().drop_guard();
+        Self { requests, pipeline, cancelled, _cancels: guard, open: BTreeMap::new(), asked: 0 }
+    }
+
+    /// Hands on what the client has answered; what it did not answer is asked again.
+    pub(super) fn answer(&mut self, mut answers: BTreeMap<String, Value>) {
+        let open = std::mem::take(&mut self.open);
+        for (key, question) in open {
+            match answers.remove(&key) {
+                // Whoever asked may have gone in the meantime.
+                Some(answer) => drop(question.answer.send(Ok(answer))),
+                None => drop(self.open.insert(key, question)),
+            }
+        }
+    }
+
+    /// Returns what the client is asked, as the answer to its request has it.
+    pub(super) fn questions(&self) -> Map<String, Value> {
+        let question = |Question { method, params, answer: _ }: &Question| json!({"method": method, "params": params});
+        self.open.iter().map(|(key, open)| (key.clone(), question(open))).collect()
+    }
+
+    /// Cancels the pipeline and waits until it has ended.
+    pub(super) async fn end(mut self) {
+        self.cancelled.cancel();
+        self.open.clear();
+        // How it ends is nobody's business any more.
+        drop((&mut self.pipeline).await);
+    }
+
+    /// Notes a question; the client hears of it by the end of its request.
+    fn ask(
+        &mut self,
+        method: String,
+        params: Map<String, Value>,
+        answer: oneshot::Sender<Result<Value, AskError>>,
+    ) {
+        self.asked += 1;
+        let question = Question { method, params, answer };
+        self.open.insert(format!("ask-{}", self.asked), question);
+    }
+
+    /// Returns whether anybody waits for an answer of the client's.
+    fn asks(&mut self) -> bool {
+        self.open.retain(|_, question| !question.answer.is_closed());
+        !self.open.is_empty()
+    }
+}
+
+/// Sends what a pipeline wants sent until it ends, or asks something that its client can only be
+/// asked by the end of the request.
 ///
 /// Everything it said is on its way before its result is.
 pub(super) async fn serve<T>(
-    mut requests: mpsc::Receiver<Message>,
-    mut pipeline: JoinHandle<Result<T, Interrupt>>,
+    mut running: Running<T>,
+    era: Era,
     context: &RequestContext<RoleServer>,
-) -> Result<T, Interrupt> {
+) -> Served<T> {
     // Questions wait for a person; nothing else of the call waits for them.
     let mut asked = FuturesUnordered::new();
+    let mut gone = false;
     let ended = loop {
         tokio::select! {
             biased;
-            Some(message) = requests.recv() => match message {
-                Message::Ask { method, params, answer } => asked.push(Box::pin(ask(method, params, answer, context))),
+            Some(message) = running.requests.recv() => match message {
+                Message::Ask { method, params, answer } if era == Era::Legacy => {
+                    asked.push(Box::pin(ask(method, params, answer, context)));
+                }
+                Message::Ask { method, params, answer } => running.ask(method, params, answer),
                 // Boxed: it is large and seldom.
                 message => Box::pin(send(message, context)).await,
             },
+            () = context.ct.cancelled(), if !gone => {
+                gone = true;
+                running.cancelled.cancel();
+            }
             Some(()) = asked.next(), if !asked.is_empty() => {}
-            ended = &mut pipeline => break ended,
+            // What is asked at once is asked together: all that is waiting was taken above.
+            () = tokio::task::yield_now(), if !gone && running.asks() => return Served::Asks(running),
+            ended = &mut running.pipeline => break ended,
         }
     };
-    while let Ok(message) = requests.try_recv() {
+    while let Ok(message) = running.requests.try_recv() {
         Box::pin(send(message, context)).await;
     }
     // Nobody waits for these any more, so each is withdrawn now.
     while asked.next().await.is_some() {}
-    match ended {
+    Served::Ended(match ended {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => Err(Interrupt::Cancelled),
-    }
+    })
 }
 
 async fn send(message: Message, context: &RequestContext<RoleServer>) {

@@ -252,14 +252,11 @@ pub(super) fn unknown_tool(name: &str, unresolved: Unresolved) -> ErrorData {
     ErrorData::invalid_params(message, Some(Value::Object(data)))
 }
 
-/// Makes the reply that asks the client to come again with an answer.
-pub(super) fn input_required(key: &str, form: Map<String, Value>, state: String) -> Value {
+/// Makes the reply that asks the client to come again with answers.
+pub(super) fn input_required(questions: Map<String, Value>, state: String) -> Value {
     let mut wire = Map::new();
     wire.insert("resultType".to_owned(), "input_required".into());
-    wire.insert(
-        "inputRequests".to_owned(),
-        json!({key: {"method": "elicitation/create", "params": form}}),
-    );
+    wire.insert("inputRequests".to_owned(), Value::Object(questions));
     wire.insert("requestState".to_owned(), state.into());
     for_era(&mut wire, Era::Modern);
     Value::Object(wire)

@@ -38,6 +38,21 @@ pub(super) struct Binding<'a> {
     pub(super) arguments: &'a Arguments,
 }
 
+/// A state that is out: what the client is given, and what it is known by here.
+#[derive(Debug)]
+pub(super) struct Issued {
+    pub(super) state: String,
+    pub(super) nonce: String,
+}
+
+/// A state that came back in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Redeemed {
+    /// The call it was handed out for.
+    pub(super) call_id: CallId,
+    pub(super) nonce: String,
+}
+
 /// A state that was not handed out for this, or not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Void;
@@ -57,7 +72,7 @@ impl Tickets {
     }
 
     /// Makes the state for a call that waits for a person.
-    pub(super) fn issue(&self, call_id: &CallId, binding: Binding<'_>) -> String {
+    pub(super) fn issue(&self, call_id: &CallId, binding: Binding<'_>) -> Issued {
         let claims = Claims { call_id: call_id.as_str().to_owned(), nonce: random_id() };
         let payload = serde_json::to_vec(&claims).unwrap_or_default();
         let now = Instant::now();
@@ -72,20 +87,22 @@ impl Tickets {
             {
                 out.remove(&oldest);
             }
-            out.insert(claims.nonce, now + self.lifetime);
+            out.insert(claims.nonce.clone(), now + self.lifetime);
         }
         let bound = binding.digest();
         let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(self.lifetime);
-        self.codec.seal_with(&payload, &options)
+        Issued { state: self.codec.seal_with(&payload, &options), nonce: claims.nonce }
     }
 
     /// Takes a state back and returns the call it was handed out for.
-    pub(super) fn redeem(&self, state: &str, binding: Binding<'_>) -> Result<CallId, Void> {
+    pub(super) fn redeem(&self, state: &str, binding: Binding<'_>) -> Result<Redeemed, Void> {
         let payload = self.codec.open_with(state, binding.digest().as_bytes()).map_err(|_| Void)?;
         let claims: Claims = serde_json::from_slice(&payload).map_err(|_| Void)?;
         let until = self.out.lock().unwrap_or_else(PoisonError::into_inner).remove(&claims.nonce);
         match until {
-            Some(until) if until > Instant::now() => Ok(CallId::new(claims.call_id)),
+            Some(until) if until > Instant::now() => {
+                Ok(Redeemed { call_id: CallId::new(claims.call_id), nonce: claims.nonce })
+            }
             _ => Err(Void),
         }
     }
@@ -134,7 +151,7 @@ mod tests {
         let tickets = Tickets::new(Duration::from_mins(1));
         let own = Owned::new("alice", "t", json!({"a": 1}));
         let id = CallId::new("c");
-        let state = tickets.issue(&id, own.binding());
+        let Issued { state, nonce } = tickets.issue(&id, own.binding());
         for other in [
             Owned::new("bob", "t", json!({"a": 1})),
             Owned::new("alice", "u", json!({"a": 1})),
@@ -144,7 +161,7 @@ mod tests {
         }
         assert_eq!(tickets.redeem(&format!("{state}x"), own.binding()), Err(Void));
         assert_eq!(tickets.redeem("", own.binding()), Err(Void));
-        assert_eq!(tickets.redeem(&state, own.binding()), Ok(id));
+        assert_eq!(tickets.redeem(&state, own.binding()), Ok(Redeemed { call_id: id, nonce }));
         assert_eq!(tickets.redeem(&state, own.binding()), Err(Void));
     }
 
@@ -152,9 +169,10 @@ mod tests {
     fn a_state_does_not_outlive_its_time_or_its_process() {
         let own = Owned::new("alice", "t", json!({}));
         let tickets = Tickets::new(Duration::ZERO);
-        let state = tickets.issue(&CallId::new("c"), own.binding());
+        let state = tickets.issue(&CallId::new("c"), own.binding()).state;
         assert_eq!(tickets.redeem(&state, own.binding()), Err(Void));
-        let state = Tickets::new(Duration::from_mins(1)).issue(&CallId::new("c"), own.binding());
+        let other = Tickets::new(Duration::from_mins(1));
+        let state = other.issue(&CallId::new("c"), own.binding()).state;
         assert_eq!(Tickets::new(Duration::from_mins(1)).redeem(&state, own.binding()), Err(Void));
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::SemaphorePermit;
 use super::Gateway;
 use super::caller::{self, Caller};
 use super::project::{self, REQUEST_STATE_INVALID};
-use super::ticket::Binding;
+use super::ticket::{Binding, Redeemed};
 use crate::activity::CANCELLED;
 use crate::tool::CallId;
 
@@ -18,7 +18,7 @@ impl Gateway {
         caller: &Caller,
         state: &str,
         binding: Binding<'_>,
-    ) -> Result<CallId, ErrorData> {
+    ) -> Result<Redeemed, ErrorData> {
         self.shared.tickets.redeem(state, binding).map_err(|_| {
             self.turn_away(caller, binding.tool, REQUEST_STATE_INVALID);
             project::void_state()

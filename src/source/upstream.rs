@@ -7,6 +7,7 @@
 //! order of names. A server is reached over a child's [standard streams](wire) or over [HTTP](http);
 //! what is [pending] on its connection is kept in one place.
 
+mod asks;
 mod backoff;
 pub mod catalog;
 pub mod client;

@@ -6,6 +6,7 @@
 mod activity;
 mod approvals;
 mod artifacts;
+mod asks;
 mod binary;
 mod call;
 mod changes;

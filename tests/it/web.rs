@@ -118,7 +118,13 @@ impl Web {
     /// Begins a session of the older era; its id goes with every request from now on.
     #[track_caller]
     pub(crate) fn initialize(&mut self) -> Value {
-        let reply = self.post(&self.message("initialize", &hello("2025-11-25")));
+        self.initialize_as(&hello("2025-11-25"))
+    }
+
+    /// Begins a session of the older era as a client that says this of itself.
+    #[track_caller]
+    pub(crate) fn initialize_as(&mut self, hello: &Value) -> Value {
+        let reply = self.post(&self.message("initialize", hello));
         assert_eq!(reply.status, 200);
         let session = reply.headers["mcp-session-id"].clone();
         let result = reply.answer()["result"].take();
@@ -178,6 +184,12 @@ impl Web {
         let mut params = modern(params.clone());
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
         Reply::begin(self.begin_as(method, &params)).answer()
+    }
+
+    /// Makes a request of the newer era that says itself what its client is.
+    #[track_caller]
+    pub(crate) fn ask_as(&mut self, method: &str, params: &Value) -> Reply {
+        Reply::begin(self.begin_as(method, params))
     }
 
     #[track_caller]

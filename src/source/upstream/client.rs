@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig,
-    ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
-    RequestMetaObject, ServerNotification, ServerResult, SubscriptionFilter,
+    ClientRequest, CustomRequest, CustomResult, ErrorCode as RpcCode, Implementation,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestMetaObject,
+    ServerNotification, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
-    RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle_and_ct,
+    RequestContext, RequestHandle, RunningService, ServiceError,
+    serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -19,6 +21,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::asks::{self, Answers, Pause, Underway};
 use super::backoff::Backoff;
 use super::http::Mirrors;
 use super::pending::{Fate, Pending};
@@ -31,6 +34,14 @@ pub const MCP_CALL_FAILED: ErrorCode = ErrorCode::new("MCP_CALL_FAILED");
 pub const MCP_INTERACTION_UNSUPPORTED: ErrorCode = ErrorCode::new("MCP_INTERACTION_UNSUPPORTED");
 /// The server wanted to go on for ever.
 pub const MCP_CONTINUATION_LIMIT: ErrorCode = ErrorCode::new("MCP_CONTINUATION_LIMIT");
+
+/// What a client may be able to be asked.
+const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
+/// The `_meta` key of what a client can be asked.
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// The code of a server that needs to ask what the client cannot answer (MCP 2026-07-28 §basic).
+const MISSING_CAPABILITY: i32 = -32021;
 
 /// The most rounds that a call may take without an answer.
 const ROUNDS: usize = 8;
@@ -84,6 +95,8 @@ pub(super) enum Unanswered {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handler {
     changed: Arc<Notify>,
+    /// The calls that it may ask about.
+    underway: Arc<Underway>,
 }
 
 impl From<CallError> for Unanswered {
@@ -287,7 +300,7 @@ impl Connection {
         result
     }
 
-    /// Goes through the rounds of one call; what the server asks for is declined.
+    /// Goes through the rounds of one call; what the server asks for is asked of the client.
     async fn rounds(
         &self,
         tool: &str,
@@ -295,16 +308,16 @@ impl Connection {
         deadline: Instant,
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
-        let mut declined = Declined::default();
+        let (mut answers, pause) = (Answers::default(), Arc::new(Pause::default()));
         for _ in 0..=ROUNDS {
             let mut params =
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-            (params.input_responses, params.request_state) = declined;
-            let result = self.round(params, deadline, cx).await?;
+            (params.input_responses, params.request_state) = answers;
+            let result = self.round(params, (deadline, &pause), cx).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }
-            declined = decline(&result)?;
+            answers = asks::answers(&result, cx, &pause).await?;
         }
         let message = format!("{} wanted more than {ROUNDS} rounds for one call", self.server);
         Err(CallError::Failed(Failure::new(MCP_CONTINUATION_LIMIT, message)).into())
@@ -313,17 +326,19 @@ impl Connection {
     async fn round(
         &self,
         params: CallToolRequestParams,
-        deadline: Instant,
+        (deadline, pause): (Instant, &Arc<Pause>),
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::no_options().with_meta(passed_on(cx));
+        let options = PeerRequestOptions::no_options().with_meta(self.passed_on(cx));
         let sent = self.running.send_cancellable_request(request, options).await;
         let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
         let route = self.progress.route(&handle.progress_token, cx);
+        let underway = &self.running.service().underway;
+        let entry = underway.enter(handle.id.clone(), cx, pause);
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
-            () = tokio::time::sleep_until(deadline) => {
+            () = pause.expired(deadline) => {
                 self.give_up(&handle, "the time for the call is up").await;
                 return Err(self.unknown("it did not answer in time").into());
             }
@@ -332,7 +347,7 @@ impl Connection {
                 return Err(CallError::Interrupted(Interrupt::Cancelled).into());
             }
         };
-        drop(route);
+        drop((route, entry));
         match (answer, self.pending.fate(&handle.id)) {
             (Ok(Ok(ServerResult::CustomResult(result))), _) => match result.0 {
                 Value::Object(result) => Ok(result),
@@ -349,6 +364,23 @@ impl Connection {
             (Ok(Err(error)), None) => Err(self.failed(error).into()),
             (Err(_), None) => Err(self.unknown("the connection ended").into()),
         }
+    }
+
+    /// What of a client's request goes on with ours: its trace and, to a server that is told so
+    /// with every request, what the client can be asked.
+    fn passed_on(&self, cx: &CallContext) -> RequestMetaObject {
+        let mut meta = RequestMetaObject::new();
+        for key in ["traceparent", "tracestate", "baggage"] {
+            if let Some(value) = cx.client.meta.get(key) {
+                meta.insert(key.to_owned(), value.clone());
+            }
+        }
+        if self.is_newer() {
+            let of = |key: &str| Some((key.to_owned(), cx.client.capabilities.get(key)?.clone()));
+            let can = ASKABLE.iter().filter_map(|key| of(key)).collect();
+            meta.insert(CAPABILITIES.to_owned(), Value::Object(can));
+        }
+        meta
     }
 
     /// Tells the server that nobody waits any more; one that does not read is left alone.
@@ -390,7 +422,9 @@ impl Connection {
                 let ErrorData { code, message, data } = error;
                 let text = format!("{} refused the call: {message} ({})", self.server, code.0);
                 // These say that the request itself was wrong, so the tool cannot have run.
-                if !(-32700..=-32600).contains(&code.0) || code.0 == -32603 {
+                let is_refusal = (-32700..=-32600).contains(&code.0) && code.0 != -32603;
+                // So does this one: the client lacks what the tool must ask of it.
+                if !is_refusal && code.0 != MISSING_CAPABILITY {
                     return self
                         .unknown(&format!("it answered with the error {} {message}", code.0));
                 }
@@ -401,17 +435,6 @@ impl Connection {
             other => self.unknown(&other.to_string()),
         }
     }
-}
-
-/// What of a client's request goes on with ours: its trace, and nothing else.
-fn passed_on(cx: &CallContext) -> RequestMetaObject {
-    let mut meta = RequestMetaObject::new();
-    for key in ["traceparent", "tracestate", "baggage"] {
-        if let Some(value) = cx.client.meta.get(key) {
-            meta.insert(key.to_owned(), value.clone());
-        }
-    }
-    meta
 }
 
 /// Says why a handshake failed.
@@ -425,41 +448,38 @@ fn unopened(error: &ClientInitializeError) -> String {
     }
 }
 
-type Declined = (Option<std::collections::BTreeMap<String, Value>>, Option<String>);
-
-/// Declines everything a server asks in the middle of a call (MCP 2026-07-28 §basic/patterns/mrtr).
-fn decline(result: &Map<String, Value>) -> Result<Declined, CallError> {
-    let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
-    let Some(Value::Object(requests)) = result.get("inputRequests") else {
-        return Ok((None, state));
-    };
-    let mut responses = std::collections::BTreeMap::new();
-    for (key, request) in requests {
-        match request.get("method").and_then(Value::as_str) {
-            Some("elicitation/create") => {
-                responses.insert(key.clone(), json!({"action": "decline"}))
-            }
-            method => {
-                let message = format!(
-                    "the server asked for {}, which nobody here can give",
-                    method.unwrap_or("nothing known")
-                );
-                return Err(CallError::Failed(Failure::new(MCP_INTERACTION_UNSUPPORTED, message)));
-            }
-        };
-    }
-    Ok((Some(responses), state))
-}
-
 // === impl Handler ===
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        // No capability: whatever a server asks of us is declined.
+        // Whatever a server asks goes to the client whose call it is about, which may decline.
         let implementation = Implementation::new("iris-mcp", env!("CARGO_PKG_VERSION"));
-        let none = rmcp::model::ClientCapabilities::default();
+        let mut can = rmcp::model::ClientCapabilities::default();
+        can.elicitation = serde_json::from_value(json!({"form": {}, "url": {}})).ok();
+        can.sampling = serde_json::from_value(json!({})).ok();
+        can.roots = serde_json::from_value(json!({})).ok();
         // What `initialize` names; a server that takes a newer one there would be of neither era.
-        ClientConfig::new(none, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        ClientConfig::new(can, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        if !asks::ASKED.contains(&method.as_str()) {
+            return Err(ErrorData::new(RpcCode::METHOD_NOT_FOUND, method, None));
+        }
+        let params = match params {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        let origin = context.extensions.get::<asks::Origin>();
+        tokio::select! {
+            answer = self.underway.ask(&method, params, origin) => answer,
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the question was withdrawn", None)),
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

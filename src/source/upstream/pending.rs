@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
-    ClientRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
-    ServerJsonRpcMessage, ServerResult,
+    ClientRequest, CustomRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0,
+    RequestId, ServerJsonRpcMessage, ServerRequest, ServerResult,
 };
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::{ErrorData, RoleClient};
@@ -16,6 +16,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::asks::ASKED;
 use super::http::Mirrors;
 
 /// What a transport and the connection on top of it know together.
@@ -53,6 +54,19 @@ pub(super) enum Fate {
     Unknown(String),
 }
 
+/// Keeps what a server asks of a client as it came.
+fn question(mut value: Value) -> Result<ServerJsonRpcMessage, Value> {
+    let method = value.get("method").and_then(Value::as_str);
+    let Some(method) = method.filter(|method| ASKED.contains(method)).map(str::to_owned) else {
+        return Err(value);
+    };
+    let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+    let Some(id) = id else { return Err(value) };
+    let params = value.get_mut("params").map(Value::take);
+    let request = ServerRequest::CustomRequest(CustomRequest::new(method, params));
+    Ok(JsonRpcMessage::request(request, id))
+}
+
 impl Pending {
     /// Notes a request that is about to be sent.
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
@@ -70,6 +84,10 @@ impl Pending {
     pub(super) fn read(&self, value: Value) -> Result<ServerJsonRpcMessage, Value> {
         let value = match self.raw_response(value) {
             Ok(response) => return Ok(response),
+            Err(value) => value,
+        };
+        let value = match question(value) {
+            Ok(question) => return Ok(question),
             Err(value) => value,
         };
         serde_json::from_value(value.clone()).map_err(|_| value)

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use rmcp::model::{JsonRpcMessage, RequestId, ServerNotification, ToolListChangedNotification};
+use rmcp::model::{
+    GetExtensions as _, JsonRpcMessage, RequestId, ServerNotification, ToolListChangedNotification,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,6 +14,7 @@ use super::super::events::{Events, Item};
 use super::super::reply::{Refusal, Reply, broken, clean, lost};
 use super::super::{TELLING, headers};
 use super::{BOTH, EVENTS, Inner, Session};
+use crate::source::upstream::asks::Origin;
 use crate::source::upstream::backoff::{Backoff, LONGEST};
 use crate::source::upstream::pending::Fate;
 
@@ -271,7 +274,13 @@ impl Inner {
             }
         }
         match self.pending.read(message) {
-            Ok(message) => self.hand_on(message).await,
+            Ok(mut message) => {
+                // What is asked on a request's own stream is about that request.
+                if let (JsonRpcMessage::Request(asked), Some(request)) = (&mut message, request) {
+                    asked.request.extensions_mut().insert(Origin(request.id.clone()));
+                }
+                self.hand_on(message).await;
+            }
             Err(message) if is_answer => {
                 let text = format!("its answer cannot be read: {}", clean(&message.to_string()));
                 let id = request.map(|request| request.id.clone());

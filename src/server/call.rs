@@ -1,0 +1,190 @@
+//! One request of `tools/call`: a call begun, or one taken up again where it waited for its client.
+
+use std::sync::Arc;
+
+use rmcp::model::CallToolRequestParams;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Gateway;
+use super::approve::Approve;
+use super::ask::{self, Answer};
+use super::caller::{Caller, random_id};
+use super::port::{self, Port, Running, Served};
+use super::project::{self, Form};
+use super::ticket::Binding;
+use crate::activity::CANCELLED;
+use crate::executor::{Prepared, Requested};
+use crate::exposure::{NOT_FOUND, Unresolved};
+use crate::permission::Request;
+use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt, ToolResult};
+
+/// What a pipeline comes to.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The answer to the call.
+    Result(Box<ToolResult>),
+    /// A question, which the client answers by making the call again.
+    Ask(Box<Request>),
+}
+
+/// The key of the question whether a call may be made.
+const APPROVAL: &str = "approval";
+
+impl Gateway {
+    pub(super) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("tools/call", context);
+        let era = caller.client.era;
+        let form = Form::of(context, era, &self.connection);
+        let catalogue = self.settled(context).await.inspect_err(|_| {
+            self.turn_away(&caller, &params.name, CANCELLED);
+        })?;
+        let session = self.shared.parts.sessions.get(&caller.session);
+        let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
+            Ok(tool) => tool,
+            Err(Unresolved::Undisclosed(failure)) => {
+                let call_id = self.turn_away(&caller, &params.name, failure.code.as_str());
+                return project::reply(Ok(failure.into()), &call_id, form);
+            }
+            Err(unknown @ Unresolved::Unknown { .. }) => {
+                self.turn_away(&caller, &params.name, NOT_FOUND.as_str());
+                return Err(project::unknown_tool(&params.name, unknown));
+            }
+        };
+        let arguments = params.arguments.unwrap_or_default();
+        let name = tool.definition().name.to_string();
+        let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
+        let state = params.request_state.as_deref().filter(|_| era == Era::Modern);
+        let retried = state.map(|state| self.redeem(&caller, state, binding)).transpose()?;
+        let answers = params.input_responses.unwrap_or_default();
+        let slot = self.slot(&caller, &name, context).await?;
+        let parked = retried.as_ref().and_then(|retried| self.shared.parked.take(&retried.nonce));
+        let retried = retried.map(|retried| retried.call_id);
+        // A call keeps its id through all its rounds.
+        let call_id = retried.clone().unwrap_or_else(|| CallId::new(random_id()));
+        let running = match parked {
+            Some(mut running) => {
+                running.answer(answers);
+                running
+            }
+            None => {
+                let given = answers.get(APPROVAL).filter(|_| retried.is_some());
+                let answer = given.map(|given| ask::answer(given, caller.client.alone));
+                let name = params.name.into_owned();
+                let asked = Requested { tool, name, arguments: arguments.clone() };
+                self.begin(asked, &caller, (call_id.clone(), answer), context)
+            }
+        };
+        let served = port::serve(running, era, context).await;
+        drop(slot);
+        match served {
+            Served::Asks(running) => self.park(running, &call_id, binding, form),
+            Served::Ended(Ok(Ended::Ask(request))) => {
+                let issued = self.shared.tickets.issue(&call_id, binding);
+                let question = ask::form(&request, caller.client.alone);
+                let question = json!({"method": "elicitation/create", "params": question});
+                let questions = Map::from_iter([(APPROVAL.to_owned(), question)]);
+                Ok(project::input_required(questions, issued.state))
+            }
+            Served::Ended(Ok(Ended::Result(result))) => project::reply(Ok(*result), &call_id, form),
+            Served::Ended(Err(interrupt)) => project::reply(Err(interrupt), &call_id, form),
+        }
+    }
+
+    /// Begins a call.
+    fn begin(
+        &self,
+        asked: Requested,
+        caller: &Caller,
+        (call_id, answer): (CallId, Option<Answer>),
+        context: &RequestContext<RoleServer>,
+    ) -> Running<Ended> {
+        let session = self.shared.parts.sessions.get(&caller.session);
+        let (port, requests) = Port::new(&caller.client);
+        let port: Arc<dyn ClientPort> = Arc::new(port);
+        // In the modern era a call may outlive the request that began it.
+        let cancelled = match caller.client.era {
+            Era::Legacy => context.ct.child_token(),
+            Era::Modern => CancellationToken::new(),
+        };
+        let config = &self.shared.config;
+        let cx = CallContext {
+            cancelled: cancelled.clone(),
+            ..caller.clone().into_context(config, context, Arc::clone(&port), call_id)
+        };
+        let approve = Approve {
+            mode: config.approval,
+            session,
+            client: cx.client.clone(),
+            port,
+            answer,
+            offers_session: caller.client.alone,
+            patience: config.approval_timeout,
+        };
+        Running::new(requests, self.pipeline(asked, cx, approve), cancelled)
+    }
+
+    /// Puts a call aside until its client comes back with answers.
+    fn park(
+        &self,
+        running: Running<Ended>,
+        call_id: &CallId,
+        binding: Binding<'_>,
+        form: Form,
+    ) -> Result<Value, ErrorData> {
+        let questions = running.questions();
+        let issued = self.shared.tickets.issue(call_id, binding);
+        match self.shared.parked.put(issued.nonce, running, &self.shared.parts.shutdown) {
+            Ok(()) => Ok(project::input_required(questions, issued.state)),
+            // Its being dropped cancels it.
+            Err(_) => {
+                let (target, reason) =
+                    (binding.tool.to_owned(), "too many calls wait for their clients".to_owned());
+                let unknown = Interrupt::OutcomeUnknown { target, reason };
+                project::reply(Err(unknown), call_id, form)
+            }
+        }
+    }
+
+    /// Runs a call on a task of its own, so that it outlives whoever waits for it.
+    fn pipeline(
+        &self,
+        asked: Requested,
+        mut cx: CallContext,
+        approve: Approve,
+    ) -> JoinHandle<Result<Ended, Interrupt>> {
+        let shared = Arc::clone(&self.shared);
+        let record = shared.config.context.then(|| approve.session.record(&cx.client));
+        cx.turn = record.as_ref().map(|record| record.turn());
+        let call = async move {
+            let executor = &shared.parts.executor;
+            // What is not recorded is not copied.
+            let entry = record.map(|record| (record, asked.name.clone(), asked.arguments.clone()));
+            let result = match executor.prepare(asked, &cx, &approve).await {
+                Ok(Prepared::Ready(permitted)) => executor.execute(permitted, &cx).await,
+                Ok(Prepared::Refused(result)) => Ok(result),
+                Ok(Prepared::Ask(ask)) => return Ok(Ended::Ask(Box::new(executor.put_off(&ask)))),
+                Err(interrupt) => Err(interrupt),
+            };
+            if let (Some((record, name, arguments)), Some(turn)) = (entry, &cx.turn) {
+                match &result {
+                    Ok(result) => record.add(turn, arguments, result),
+                    Err(interrupt) => {
+                        let result = project::interrupted(interrupt, &cx.call_id, &name);
+                        record.add(turn, arguments, &result);
+                    }
+                }
+            }
+            result.map(|result| Ended::Result(Box::new(result)))
+        };
+        // A task is moved several times before and after it runs; in a box it is small.
+        self.shared.parts.shutdown.tasks().spawn(Box::pin(call))
+    }
+}

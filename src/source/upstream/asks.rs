@@ -1,0 +1,234 @@
+//! What a server asks of a client in the middle of a call: whose call it is, and the answer.
+//!
+//! A server of the older era asks by requests of its own. Over HTTP such a request comes on the
+//! stream of the call it belongs to; over standard streams nothing says so, and then it is asked
+//! of the client whose calls are under way, if they are all of one session. A server of the newer
+//! era answers the call with its questions (MCP 2026-07-28 §basic/patterns/mrtr). Either way the
+//! time that a person takes does not count as the server's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{CustomResult, ErrorCode, RequestId};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::client::{CallError, MCP_INTERACTION_UNSUPPORTED};
+use crate::tool::{AskError, CallContext, ClientPort, Failure, SessionId};
+
+/// What servers may ask.
+pub(super) const ASKED: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
+
+/// The request on whose stream a message came.
+#[derive(Clone, Debug)]
+pub(super) struct Origin(pub(super) RequestId);
+
+/// The calls under way on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Underway(Mutex<HashMap<RequestId, Arc<Call>>>);
+
+/// A call under way, as far as questions are about it.
+#[derive(Debug)]
+struct Call {
+    session: SessionId,
+    port: Arc<dyn ClientPort>,
+    pause: Arc<Pause>,
+}
+
+/// Ends a call's being under way when it is dropped.
+pub(super) struct Entry<'a> {
+    underway: &'a Underway,
+    id: RequestId,
+}
+
+/// How long a call has waited for a person.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    state: Mutex<Paused>,
+    resumed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Paused {
+    waiting: usize,
+    since: Option<Instant>,
+    waited: Duration,
+}
+
+/// Counts as waiting until it is dropped.
+struct Waiting<'a>(&'a Pause);
+
+/// What a retry of a call carries: answers, and the server's own state.
+pub(super) type Answers = (Option<BTreeMap<String, Value>>, Option<String>);
+
+impl Underway {
+    /// Notes a call.
+    pub(super) fn enter(&self, id: RequestId, cx: &CallContext, pause: &Arc<Pause>) -> Entry<'_> {
+        let (session, port) = (cx.session.clone(), Arc::clone(&cx.port));
+        let call = Call { session, port, pause: Arc::clone(pause) };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), Arc::new(call));
+        Entry { underway: self, id }
+    }
+
+    /// Asks the client whose call a question belongs to.
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        origin: Option<&Origin>,
+    ) -> Result<CustomResult, ErrorData> {
+        let call = self.of(origin).map_err(|why| ErrorData::internal_error(why, None))?;
+        let _waiting = call.pause.wait();
+        match call.port.ask(method, params).await {
+            Ok(result) => Ok(CustomResult(result)),
+            Err(AskError::Refused { code, message }) => {
+                let code = i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
+                Err(ErrorData::new(ErrorCode(code), message, None))
+            }
+            Err(AskError::Unsupported { .. }) if method == "elicitation/create" => {
+                Ok(CustomResult(json!({"action": "decline"})))
+            }
+            Err(AskError::Gone) if method == "elicitation/create" => {
+                Ok(CustomResult(json!({"action": "cancel"})))
+            }
+            Err(error) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, error.to_string(), None)),
+        }
+    }
+
+    fn of(&self, origin: Option<&Origin>) -> Result<Arc<Call>, &'static str> {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = origin.and_then(|Origin(id)| calls.get(id)) {
+            return Ok(Arc::clone(call));
+        }
+        let mut calls = calls.values();
+        let Some(first) = calls.next() else {
+            return Err("there is nobody to ask: no client's call is under way");
+        };
+        if calls.any(|call| call.session != first.session) {
+            return Err(
+                "nobody can tell whose call this is about: calls of several clients are under way",
+            );
+        }
+        Ok(Arc::clone(first))
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.underway.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+impl Pause {
+    fn wait(&self) -> Waiting<'_> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        state.since.get_or_insert_with(Instant::now);
+        Waiting(self)
+    }
+
+    /// Waits until a deadline, which moves by as long as a person is waited for.
+    pub(super) async fn expired(&self, deadline: Instant) {
+        loop {
+            let (waiting, until) = self.until(deadline);
+            if waiting {
+                self.resumed.notified().await;
+            } else if until <= Instant::now() {
+                return;
+            } else {
+                tokio::time::sleep_until(until).await;
+            }
+        }
+    }
+
+    fn until(&self, deadline: Instant) -> (bool, Instant) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.waiting > 0, deadline + state.waited)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        if state.waiting == 0 {
+            let since = state.since.take();
+            state.waited += since.map_or(Duration::ZERO, |since| since.elapsed());
+            self.0.resumed.notify_one();
+        }
+    }
+}
+
+/// Asks a call's client everything that a server of the newer era wants to know, all at once.
+pub(super) async fn answers(
+    result: &Map<String, Value>,
+    cx: &CallContext,
+    pause: &Pause,
+) -> Result<Answers, CallError> {
+    let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
+    let Some(Value::Object(requests)) = result.get("inputRequests") else {
+        return Ok((None, state));
+    };
+    let _waiting = pause.wait();
+    let answered = requests.iter().map(|(key, request)| async move {
+        answer(request, cx).await.map(|answer| (key.clone(), answer))
+    });
+    let answered = futures_util::future::try_join_all(answered).await?;
+    Ok((Some(answered.into_iter().collect()), state))
+}
+
+async fn answer(request: &Value, cx: &CallContext) -> Result<Value, CallError> {
+    let method = request.get("method").and_then(Value::as_str).unwrap_or("nothing known");
+    let failed = |why: String| {
+        CallError::Failed(
+            Failure::new(MCP_INTERACTION_UNSUPPORTED, why).with_detail("method", method),
+        )
+    };
+    if !ASKED.contains(&method) {
+        return Err(failed(format!("the server asked for {method}, which nobody here can give")));
+    }
+    let params = match request.get("params") {
+        Some(Value::Object(params)) => params.clone(),
+        _ => Map::new(),
+    };
+    let asked = tokio::select! {
+        asked = cx.port.ask(method, params) => asked,
+        () = cx.cancelled.cancelled() => {
+            return Err(CallError::Interrupted(crate::tool::Interrupt::Cancelled));
+        }
+    };
+    match asked {
+        Ok(answer) => Ok(answer),
+        Err(AskError::Unsupported { .. }) if method == "elicitation/create" => {
+            Ok(json!({"action": "decline"}))
+        }
+        Err(AskError::Gone) if method == "elicitation/create" => Ok(json!({"action": "cancel"})),
+        Err(error) => Err(failed(format!("the server asked for {method}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_a_person_takes_does_not_count() {
+        let pause = Pause::default();
+        let began = Instant::now();
+        let deadline = began + Duration::from_secs(10);
+        let person = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let first = pause.wait();
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            let second = pause.wait();
+            drop(first);
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            drop(second);
+        };
+        tokio::join!(pause.expired(deadline), person);
+        assert_eq!(began.elapsed(), Duration::from_secs(110));
+    }
+}
