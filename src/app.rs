@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use self::report::Report;
 use crate::activity::{Activity, JournalError, Who};
-use crate::artifact::ArtifactStore;
+use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
@@ -55,6 +55,9 @@ pub enum StartError {
     /// A built-in tool cannot be made.
     #[error(transparent)]
     Builtin(#[from] builtin::BuiltinError),
+    /// The folder that was named for artifacts cannot be used.
+    #[error(transparent)]
+    Artifacts(#[from] StoreError),
     /// Two tools want one name.
     #[error(transparent)]
     Name(#[from] NameConflict),
@@ -100,7 +103,8 @@ impl App {
         let sessions = Arc::new(Sessions::default());
         let registry = Registry::new();
         let workspace = Arc::new(Workspace::open(&workspace)?);
-        let artifacts = Arc::new(ArtifactStore::new(artifacts, Arc::clone(&workspace)));
+        let artifacts =
+            kept_tidy(ArtifactStore::new(artifacts, Arc::clone(&workspace)), &shutdown)?;
         let parts = builtin::Parts {
             workspace,
             sessions: Arc::clone(&sessions),
@@ -116,10 +120,8 @@ impl App {
             let publication = Publication { state: State::Ready, tools, ..Publication::default() };
             registry.publisher("built-in").publish(publication)?;
         }
-        let http = match http {
-            Some(config) => Some(http::bind(config).await?),
-            None => None,
-        };
+        let http =
+            futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let upstreams =
             Upstreams::start(upstream, &registry, processes, Arc::clone(&artifacts), &shutdown);
@@ -276,6 +278,28 @@ impl App {
 
 fn idle_rules(rules: &Rules, catalogue: &Catalogue) -> Vec<Idle> {
     rules.idle(catalogue.tools().iter().map(|tool| tool.definition()))
+}
+
+/// Sees that artifacts can be kept, and removes old ones now and then.
+fn kept_tidy(store: ArtifactStore, shutdown: &Shutdown) -> Result<Arc<ArtifactStore>, StoreError> {
+    store.check()?;
+    let store = Arc::new(store);
+    let (artifacts, ended) = (Arc::clone(&store), shutdown.child());
+    drop(shutdown.spawn("sweep", async move {
+        loop {
+            let artifacts = Arc::clone(&artifacts);
+            let every = artifacts.sweeps_every();
+            let swept = tokio::task::spawn_blocking(move || artifacts.sweep());
+            if let Err(error) = swept.await {
+                tracing::error!(%error, "looking for old artifacts went wrong");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                () = ended.cancelled() => return,
+            }
+        }
+    }));
+    Ok(store)
 }
 
 /// Makes the context tools, unless the view hides one of them.

@@ -42,6 +42,8 @@ const UNFINISHED: &str = ".part";
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
 /// How often to look what is kept, whatever room there is; others may keep files there, too.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
+/// How old an unfinished file is that nobody writes any more.
+const LEFT_OVER: Duration = Duration::from_mins(1);
 /// How many bytes are copied at once.
 const CHUNK: usize = 1 << 20;
 /// How often to make the folder again that another process has just found empty.
@@ -158,6 +160,7 @@ impl Saved {
             name: None,
             text_path: None,
             text_uri: None,
+            note: None,
             hold: vec![self.hold.clone()],
         }
     }
@@ -245,6 +248,41 @@ impl ArtifactStore {
         Ok(file)
     }
 
+    /// Opens the folder that was named for artifacts, so that one that cannot be used is known
+    /// before it is needed.
+    pub fn check(&self) -> Result<(), StoreError> {
+        match &self.config.folder {
+            Some(_) => self.root().map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how often to look for what is too old.
+    pub fn sweeps_every(&self) -> Duration {
+        self.config.quota.max_age.clamp(Duration::from_secs(1), LOOK_AGAIN)
+    }
+
+    /// Removes what is too old or was never finished; blocks. Makes no folder.
+    pub fn sweep(&self) {
+        let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let there = match &self.config.folder {
+            Some(folder) => folder.exists(),
+            None => self.workspace.root().join(FOLDER).exists(),
+        };
+        if !opened && !there {
+            return;
+        }
+        match self.root() {
+            Ok(root) => {
+                let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+                *used = None;
+                drop(used);
+                self.make_room(&root, 0);
+            }
+            Err(error) => tracing::warn!(%error, "old artifacts cannot be looked for"),
+        }
+    }
+
     /// Reads a page of characters of an artifact of a session; blocks.
     pub fn page(&self, session: &str, key: &Key, offset: u64, limit: usize) -> io::Result<Page> {
         let mut file = self.open(session, key)?;
@@ -290,6 +328,31 @@ impl ArtifactStore {
             other.used.cmp(&one.used).then_with(|| one.key.file().cmp(other.key.file()))
         });
         Ok(listed)
+    }
+
+    /// Says whether a path belongs to what is kept for a session: another one's than the one
+    /// given, or anybody's if none is.
+    pub fn is_private(&self, path: &Path, session: Option<&str>) -> bool {
+        let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = opened.as_ref().map(|root| root.path().to_owned());
+        let named = match &self.config.folder {
+            Some(folder) => folder.clone(),
+            None => self.workspace.root().join(FOLDER),
+        };
+        // Paths of the workspace have no links in them any more.
+        let roots = [opened, named.canonicalize().ok(), Some(named)];
+        roots.into_iter().flatten().any(|root| {
+            Area::ALL.iter().any(|area| {
+                let Ok(rest) = path.strip_prefix(root.join(area.folder())) else { return false };
+                match (rest.components().next(), session) {
+                    (None, session) => session.is_none(),
+                    (Some(_), None) => true,
+                    (Some(folder), Some(session)) => {
+                        folder.as_os_str() != name::session_folder(session).as_str()
+                    }
+                }
+            })
+        })
     }
 
     /// Returns where a file is from the workspace, if it is in there: file tools can read it.
@@ -375,7 +438,8 @@ impl ArtifactStore {
             return;
         }
         let mut gone = 0usize;
-        let left = quota::evict(kept(root), new, self.config.quota, SystemTime::now(), |kept| {
+        let kept = kept(root).into_iter().filter(|kept| !is_left_over(root, kept)).collect();
+        let left = quota::evict(kept, new, self.config.quota, SystemTime::now(), |kept| {
             let removed = remove(root, kept);
             gone += usize::from(removed);
             removed
@@ -433,6 +497,12 @@ fn create(root: &Folder, relative: &Path, name: &str) -> io::Result<(Folder, Fil
             let file = folder.create(name)?;
             Ok((folder, file))
         });
+        if made.is_ok()
+            && let Some(area) = relative.parent()
+            && let Ok(area) = root.folder(area)
+        {
+            ignore(&area);
+        }
         match made {
             Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => {}
             made => return made,
@@ -463,6 +533,22 @@ fn kept(root: &Folder) -> Vec<Kept> {
         }
     }
     all
+}
+
+/// Removes a file that whoever wrote it never finished; says whether it did.
+fn is_left_over(root: &Folder, kept: &Kept) -> bool {
+    let is_old = kept.used.elapsed().is_ok_and(|age| age > LEFT_OVER);
+    is_old && kept.file.ends_with(UNFINISHED) && remove(root, kept)
+}
+
+/// Keeps what is kept out of the user's version control.
+fn ignore(area: &Folder) {
+    let written = area.create(".gitignore").and_then(|mut file| file.write_all(b"*\n"));
+    if let Err(error) = written
+        && error.kind() != ErrorKind::AlreadyExists
+    {
+        tracing::debug!(%error, "a folder of artifacts could not be hidden from version control");
+    }
 }
 
 /// Removes a file, unless somebody writes or reads it.

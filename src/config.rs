@@ -165,6 +165,11 @@ pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> tele
 }
 
 impl Config {
+    /// Says whether calls that need a person are refused without anybody being asked.
+    pub fn asks_nobody(&self) -> bool {
+        self.server.approval == ApprovalMode::Deny
+    }
+
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
         let agent = settings.agent.as_deref().map(Agent::read).transpose()?;

@@ -17,10 +17,10 @@ pub const MAX_SIDE: u32 = 2000;
 pub const MAX_BYTES: usize = 3_932_160;
 
 /// The longest side that is decoded at all.
-const DECODED_SIDE: u32 = 30_000;
+const DECODED_SIDE: u32 = 20_000;
 
 /// The most bytes of pixels that are decoded at all: a small file can stand for gigabytes.
-const DECODED_BYTES: u64 = 512 * 1024 * 1024;
+const DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What the sides are divided by, from one try to the next.
 const DIVISORS: [u32; 3] = [1, 2, 4];

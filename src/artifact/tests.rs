@@ -260,6 +260,31 @@ impl Read for Broken {
 }
 
 #[test]
+fn what_is_too_old_or_was_never_finished_is_swept_away() {
+    let bench = Bench::new();
+    bench.store.sweep();
+    assert!(!bench.root.path().join(".iris").exists(), "there was nothing to sweep");
+    let age = |path: &Path, hours| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_hours(hours)).unwrap();
+    };
+    let Saved { path: old, .. } = bench.store.save(owner(SESSION, "1"), ".txt", b"x").unwrap();
+    let Saved { path: young, .. } = bench.store.save(owner(SESSION, "2"), ".txt", b"x").unwrap();
+    let unfinished = bench.results().join(".id_33-0.txt.part");
+    fs::write(&unfinished, "x").unwrap();
+    let writing = bench.results().join(".id_34-0.txt.part");
+    fs::write(&writing, "x").unwrap();
+    age(&old, 2);
+    let file = File::options().write(true).open(&unfinished).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_mins(2)).unwrap();
+    store(bench.root.path(), None, u64::MAX).sweep();
+    assert_eq!(
+        [&old, &young, &unfinished, &writing].map(|path| path.exists()),
+        [false, true, false, true]
+    );
+}
+
+#[test]
 fn where_the_workspace_cannot_be_written_artifacts_go_elsewhere() {
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();

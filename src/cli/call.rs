@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::Args;
@@ -18,6 +19,7 @@ use crate::permission::{
 };
 use crate::process;
 use crate::shutdown::signals;
+use crate::tool::printed::unmasked;
 use crate::tool::{
     Arguments, Artifact, CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId,
     ToolResult,
@@ -40,6 +42,10 @@ pub(super) struct Call {
 /// Answers for the person at the terminal.
 struct Terminal {
     yes: bool,
+    /// Whether the operator wants nobody asked.
+    refuses: bool,
+    /// How long a person may take.
+    patience: Duration,
 }
 
 #[async_trait]
@@ -49,6 +55,9 @@ impl Approver for Terminal {
     }
 
     async fn approve(&self, request: &Request) -> Approval {
+        if self.refuses {
+            return Approval::Unavailable("--approval deny has nobody asked".to_owned());
+        }
         if self.yes {
             return Approval::Granted("--yes");
         }
@@ -58,19 +67,21 @@ impl Approver for Terminal {
                 request.way_out()
             ));
         }
-        say(format!(
-            "{}: {}\n{:#}",
-            request.tool,
-            request.reason,
-            Value::Object(request.arguments.clone())
-        ));
+        let arguments = format!("{:#}", Value::Object(request.arguments.clone()));
+        say(format!("{}: {}\n{}", request.tool, request.reason, unmasked(&arguments)));
         say("allow this call? [y/N]");
         // Nothing else reads the terminal, and a signal ends the wait with the process.
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             std::io::stdin().read_line(&mut line).map(|_| line)
         });
-        match line.await {
+        let Ok(line) = tokio::time::timeout(self.patience, line).await else {
+            let seconds = self.patience.as_secs_f64();
+            return Approval::Unavailable(format!(
+                "nobody answered within {seconds} s (approval.timeout_seconds)"
+            ));
+        };
+        match line {
             Ok(Ok(line)) if ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) => {
                 Approval::Granted("terminal")
             }
@@ -87,6 +98,7 @@ impl Call {
         let (config, processes) = prepare(self.flags, None)?;
         let workspace = Arc::new(config.workspace.clone());
         let time_limit = config.server.tool_timeout;
+        let (refuses, patience) = (config.asks_nobody(), config.server.approval_timeout);
         let app = App::start(config, processes).await?;
         let cancelled = CancellationToken::new();
         let cx = CallContext {
@@ -103,7 +115,7 @@ impl Call {
             turn: None,
             time_limit,
         };
-        let approver = Terminal { yes: self.yes };
+        let approver = Terminal { yes: self.yes, refuses, patience };
         let call = async {
             app.settled().await?;
             Ok::<_, CliError>(app.call(&self.name, arguments, &cx, &approver).await)
@@ -149,17 +161,19 @@ fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
             return Ok(Exit::Failed);
         }
     };
-    write(&result)?;
+    let artifact = result.artifact.clone();
+    let (is_native, failed) = (result.native.is_some(), result.error.clone());
+    write(result.without_note())?;
     // Who sits at the terminal has the file.
-    if let Some(Artifact { path, text_path, .. }) = &result.artifact {
+    if let Some(Artifact { path, text_path, .. }) = &artifact {
         if let Some(text_path) = text_path {
             say(format!("all of the result is in {text_path}"));
         }
-        if result.native.is_some() {
+        if is_native {
             say(format!("the whole MCP result is in {path}"));
         }
     }
-    Ok(match &result.error {
+    Ok(match &failed {
         None => Exit::Ok,
         Some(failure) if failure.code == PERMISSION_ERROR || failure.code == USER_REJECTED => {
             Exit::Refused
@@ -168,7 +182,7 @@ fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
     })
 }
 
-fn write(result: &ToolResult) -> Result<(), CliError> {
+fn write(result: ToolResult) -> Result<(), CliError> {
     let mut text = result.model_content();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -102,7 +102,10 @@ impl TryFrom<i64> for Bytes {
     type Error = Expected;
 
     fn try_from(bytes: i64) -> Result<Self, Self::Error> {
-        u64::try_from(bytes).map(Self).map_err(|_| Expected("a number of bytes"))
+        match u64::try_from(bytes) {
+            Ok(bytes) if bytes > 0 => Ok(Self(bytes)),
+            _ => Err(Expected("a number of bytes above 0")),
+        }
     }
 }
 
@@ -118,7 +121,8 @@ impl FromStr for Bytes {
     type Err = Expected;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_| Expected("a number of bytes"))
+        let bytes: i64 = text.parse().map_err(|_| Expected("a number of bytes above 0"))?;
+        Self::try_from(bytes)
     }
 }
 
@@ -126,8 +130,10 @@ impl FromStr for Age {
     type Err = Expected;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let age = humantime::parse_duration(text);
-        age.map(Self).map_err(|_| Expected("a time, such as `12h` or `30days`"))
+        match humantime::parse_duration(text) {
+            Ok(age) if !age.is_zero() => Ok(Self(age)),
+            _ => Err(Expected("a time above 0, such as `12h` or `30days`")),
+        }
     }
 }
 

@@ -109,8 +109,12 @@ pub fn read(
         artifacts: ArtifactSettings {
             dir: path("IRIS_MCP_ARTIFACTS_DIR"),
             mcp_native: parsed(of, "IRIS_MCP_ARTIFACTS_MCP_NATIVE", "`always` or `rich`")?,
-            max_bytes: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_BYTES", "a number of bytes")?,
-            max_age: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_AGE", "a time, such as `12h` or `30days`")?,
+            max_bytes: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_BYTES", "a number of bytes above 0")?,
+            max_age: parsed(
+                of,
+                "IRIS_MCP_ARTIFACTS_MAX_AGE",
+                "a time above 0, such as `12h` or `30days`",
+            )?,
         },
         context: switch(of, "IRIS_MCP_CONTEXT")?,
         limits: Limits {

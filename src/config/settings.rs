@@ -218,6 +218,8 @@ pub fn read(path: &Path) -> Result<Settings, DocumentError> {
 impl Settings {
     /// Lets every relative path start from `folder`.
     pub(crate) fn rebase(&mut self, folder: &Path) {
+        // An empty path would be the folder itself, which nobody means.
+        self.artifacts.dir.take_if(|dir| dir.as_os_str().is_empty());
         let single = [
             &mut self.agent,
             &mut self.workspace,

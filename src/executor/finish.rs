@@ -12,6 +12,9 @@ use crate::tool::{Block, CallContext, Failure, PreviewMode, Retention, Tool, Too
 /// Ends a refusal that is too long.
 const CUT: &str = "\n[the error message was cut]";
 
+/// How many characters of a result that cannot be saved are shown.
+const BEGAN: usize = 8_000;
+
 /// Gives a result its identity and its metadata.
 ///
 /// What a tool says about the context of a model is not believed; only the genuine tool search
@@ -52,6 +55,12 @@ pub(super) async fn fit(
     if result.model_chars() <= definition.max_result_chars {
         return result;
     }
+    // The words about the native result must not be what makes it too long, nor be saved with it.
+    let result = result.without_note();
+    if result.model_chars() <= definition.max_result_chars {
+        return result;
+    }
+    let began = preview(&result.model_content(), BEGAN, PreviewMode::Head);
     let ToolResult { call_id, tool_name, metadata, .. } = &result;
     let shell = ToolResult {
         call_id: call_id.clone(),
@@ -75,7 +84,7 @@ pub(super) async fn fit(
         }
     };
     let said = format!(
-        "the tool ran, but its result is too long and could not be saved: {}",
+        "the tool ran, but its result is too long and could not be saved: {}\nIt begins:\n{began}",
         failure.message
     );
     let limit = definition.max_result_chars;

@@ -58,7 +58,7 @@ impl Approve {
                 Approval::Unavailable(format!("the client could not ask; {way_out}"))
             }
             Err(_) => Approval::Unavailable(format!(
-                "nobody answered within {} s",
+                "nobody answered within {} s (approval.timeout_seconds); {way_out}",
                 self.patience.as_secs_f64()
             )),
         }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::artifact::preview::preview;
 use crate::permission::Request;
 use crate::tool::PreviewMode;
+use crate::tool::printed::unmasked;
 
 /// The most characters of arguments that a question shows.
 const SHOWN_CHARS: usize = 2_000;
@@ -26,7 +27,7 @@ pub(super) enum Answer {
 pub(super) fn form(request: &Request, offers_session: bool) -> Map<String, Value> {
     let Request { tool, arguments, reason, .. } = request;
     let arguments = format!("{:#}", Value::Object(arguments.clone()));
-    let shown = preview(&arguments, SHOWN_CHARS, PreviewMode::HeadTail);
+    let shown = unmasked(&preview(&arguments, SHOWN_CHARS, PreviewMode::HeadTail));
     let choices =
         if offers_session { &["once", "session", "refuse"][..] } else { &["once", "refuse"] };
     let explained = if offers_session {

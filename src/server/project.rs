@@ -221,6 +221,7 @@ fn described(artifact: &Artifact, is_whole: bool, form: Form) -> Value {
         preview,
         text_path,
         text_uri,
+        note: _,
         hold: _,
     } = artifact;
     let shown = |path: Option<&String>, uri: &Option<String>| match uri {

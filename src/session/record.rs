@@ -225,7 +225,13 @@ fn inline(result: &ToolResult) -> String {
             Block::Image(image) => image.entry(),
         })
         .collect();
-    texts.join("\n")
+    let text = texts.join("\n");
+    // Where the native result is belongs to this answer, not to what the tool said.
+    match result.artifact.as_ref().and_then(|artifact| artifact.note.as_deref()) {
+        Some(note) if text == note => String::new(),
+        Some(note) => text.replacen(&format!("\n\n{note}"), "", 1),
+        None => text,
+    }
 }
 
 fn room(value: &Value) -> usize {

@@ -8,6 +8,7 @@ mod notes;
 mod on_thread;
 mod publish_artifact;
 mod python_regex;
+mod reach;
 mod read_file;
 mod text_reader;
 mod wildcard;
@@ -141,21 +142,19 @@ fn publish_artifact(parts: &Parts) -> Arc<dyn Tool> {
 }
 
 fn list_files(parts: &Parts) -> Arc<dyn Tool> {
-    Arc::new(Typed(ListFiles::new(Arc::clone(&parts.workspace))))
+    Arc::new(Typed(ListFiles::new(parts)))
 }
 
 fn grep_search(parts: &Parts) -> Arc<dyn Tool> {
-    Arc::new(Typed(GrepSearch::new(Arc::clone(&parts.workspace))))
+    Arc::new(Typed(GrepSearch::new(parts)))
 }
 
 fn write_file(parts: &Parts) -> Arc<dyn Tool> {
-    let Parts { workspace, sessions, artifacts: _ } = parts;
-    Arc::new(Typed(WriteFile::new(Arc::clone(workspace), Arc::clone(sessions))))
+    Arc::new(Typed(WriteFile::new(parts)))
 }
 
 fn edit_file(parts: &Parts) -> Arc<dyn Tool> {
-    let Parts { workspace, sessions, artifacts: _ } = parts;
-    Arc::new(Typed(EditFile::new(Arc::clone(workspace), Arc::clone(sessions))))
+    Arc::new(Typed(EditFile::new(parts)))
 }
 
 /// Returns the key that was probably meant; a tool's own name means its key.

@@ -22,6 +22,25 @@ pub fn printed(message: &str, facts: &[(&str, &str)]) -> String {
     text
 }
 
+/// Returns a text with the characters escaped that would show it as something it is not: those
+/// that turn the direction of writing, and controls that JSON leaves as they are.
+pub fn unmasked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\u{61c}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{feff}' => shown.extend(character.escape_unicode()),
+            character => shown.push(character),
+        }
+    }
+    shown
+}
+
 fn quoted(value: &str) -> String {
     let quote = if value.contains('\'') && !value.contains('"') { '"' } else { '\'' };
     let mut text = String::with_capacity(value.len() + 2);
@@ -83,7 +102,12 @@ pub fn spaced(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::printed;
+    use super::{printed, unmasked};
+
+    #[test]
+    fn what_turns_the_direction_is_shown() {
+        assert_eq!(unmasked("a\u{202e}b\u{9b}\n\t"), "a\\u{202e}b\\u{9b}\n\t");
+    }
 
     #[test]
     fn facts_follow_the_message() {

@@ -108,6 +108,8 @@ pub struct Artifact {
     pub text_path: Option<String>,
     /// The address of that.
     pub text_uri: Option<String>,
+    /// The words in the result's text that say where this is; not the tool's own.
+    pub note: Option<String>,
     /// Keeps the files while the result is on its way.
     pub hold: Vec<Hold>,
 }
@@ -197,6 +199,24 @@ impl ToolResult {
             })
             .collect();
         texts.join("\n")
+    }
+
+    /// Takes away the words that say where the native result is; the rest is the tool's own.
+    #[must_use]
+    pub fn without_note(mut self) -> Self {
+        let Some(note) = self.artifact.as_mut().and_then(|artifact| artifact.note.take()) else {
+            return self;
+        };
+        let is_note = |block: &Block| matches!(block, Block::Text(text) if text.strip_prefix('\n').unwrap_or(text) == note);
+        if let Some(at) = self.content.iter().rposition(is_note) {
+            self.content.remove(at);
+        }
+        if let Some(failure) = &mut self.error
+            && let Some(message) = failure.message.strip_suffix(&format!("\n\n{note}"))
+        {
+            failure.message = message.to_owned();
+        }
+        self
     }
 
     /// Returns how many characters [`model_content`](Self::model_content) has.

@@ -137,7 +137,11 @@ fn open(root: &Dir, path: &Path, relative: &Path) -> io::Result<Folder> {
         }
         opened => opened,
     };
-    Ok(Folder { directory: directory?, path: path.join(relative) })
+    let directory = directory?;
+    let path = path.join(relative);
+    // A link within is followed, and what it leads to is where we are.
+    let path = path.canonicalize().unwrap_or(path);
+    Ok(Folder { directory, path })
 }
 
 #[cfg(test)]

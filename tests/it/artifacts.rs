@@ -106,12 +106,9 @@ fn t17_twenty_megabytes_of_text_are_a_preview_and_pages() {
     assert!(shown.contains("[The result of mcp__up__large was cut. All of its text: context_read result:1:0, or resource iris-artifact://results/"), "{}", &shown[shown.len() - 600..]);
     let uri = link(&result)["uri"].as_str().unwrap().to_owned();
     assert!(shown.contains(&uri));
-    // What was projected ends with where all of the native result is.
     let whole = pages(|uri| resource(&mut session, uri), &uri, 1_000_000);
     let whole = String::from_utf8(whole).unwrap();
-    assert!(whole.starts_with(&expected));
-    let note = whole[expected.len()..].trim_start().to_owned();
-    assert!(note.starts_with("[The whole MCP result: iris-artifact://"), "{note}");
+    assert!(whole == expected);
     assert!(context(&mut session, "result:1:0", "text") == whole);
     // The first page is as long as a result may be, and says where the next one is.
     let first = resource(&mut session, &uri);
@@ -256,7 +253,8 @@ fn t8_nothing_is_kept_that_nobody_needs() {
     all.initialize();
     let result = all.call("mcp__up__echo", &json!({"text": "short"}));
     assert_eq!(result["content"].as_array().unwrap().len(), 1);
-    let files = kept(&iris);
+    let mut files = kept(&iris);
+    files.retain(|file| !file.ends_with(".gitignore"));
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(
         fs::read_to_string(&files[0]).unwrap(),
@@ -353,6 +351,79 @@ fn over_http_there_are_addresses_and_no_paths() {
     assert_eq!(code(&missing["result"]), "CONTEXT_SOURCE_UNAVAILABLE");
     let listed = other.request("resources/list", &json!({}));
     assert_eq!(listed["result"]["resources"], json!([]));
+}
+
+#[test]
+fn file_tools_reach_nothing_that_is_kept_for_others_and_change_nothing_that_is_kept() {
+    let home = home();
+    let agent = home.write(
+        "agent.yaml",
+        "permissions: {workspace: workspace, writes: allow}\nmcp: {path: mcp.json}\n\
+         tools: {builtin: [file.read, file.list, file.grep, file.write, file.edit, file.publish]}\n",
+    );
+    let gateway = Gateway::start(&["--agent", &agent, "--permit", "mcp"]);
+    let session = || {
+        let mut web = Web::new(&gateway.url);
+        web.initialize();
+        web
+    };
+    let (mut owner, mut other) = (session(), session());
+    let call = |web: &mut Web, name: &str, arguments: Value| {
+        web.request("tools/call", &json!({"name": name, "arguments": arguments}))["result"].take()
+    };
+    let result = call(&mut owner, LARGE, json!({"lines": 9_000}));
+    let uri = link(&result)["uri"].as_str().unwrap().to_owned();
+    let files = kept(&home.file("workspace").join(".iris"));
+    let file = files.iter().find(|file| file.to_str().unwrap().ends_with(".model.txt")).unwrap();
+    let path = file.to_str().unwrap();
+    let list = json!({"pattern": ".iris/**/id_*"});
+    assert!(text(&call(&mut owner, "list_files", list.clone())).contains(".model.txt"));
+    assert_eq!(call(&mut other, "list_files", list)["content"], json!([]));
+    let grep = json!({"pattern": "line 0000007", "path": ".iris"});
+    assert!(text(&call(&mut owner, "grep_search", grep.clone())).contains("line 0000007"));
+    assert_eq!(call(&mut other, "grep_search", grep)["content"], json!([]));
+    let page = json!({"file_path": path, "limit": 1});
+    assert!(text(&call(&mut owner, "read_file", page.clone())).starts_with("line 0000000"));
+    for (name, arguments) in [
+        ("read_file", page),
+        ("publish_artifact", json!({"file_path": path})),
+        ("grep_search", json!({"pattern": "x", "path": path})),
+    ] {
+        assert_eq!(code(&call(&mut other, name, arguments)), "VALIDATION_ERROR", "{name}");
+    }
+    for web in [&mut owner, &mut other] {
+        let written = call(web, "write_file", json!({"file_path": path, "content": "forged"}));
+        assert_eq!(code(&written), "VALIDATION_ERROR");
+        let edit = json!({"file_path": path, "old_string": "line 0000001", "new_string": ""});
+        assert_eq!(code(&call(web, "edit_file", edit)), "VALIDATION_ERROR");
+        let new = json!({"file_path": ".iris/tool-results/new.txt", "content": "forged"});
+        assert_eq!(code(&call(web, "write_file", new)), "VALIDATION_ERROR");
+    }
+    let whole = pages(|uri| owner.request("resources/read", &json!({"uri": uri})), &uri, 300_000);
+    assert_eq!(String::from_utf8(whole).unwrap(), lines(9_000));
+}
+
+#[test]
+fn a_pointer_leads_into_the_json_of_a_text_that_was_cut() {
+    let home = home();
+    let mut session = session(&home, &["--context", "on"]);
+    session.call(LARGE, &json!({"lines": 9_000, "structured": true}));
+    let native =
+        json!({"ref": "result:1:0", "representation": "raw", "pointer": "/content/0/type"});
+    assert!(text(&session.call("context_read", &native)).ends_with("\ntext"));
+    let search = session.call("context_search", &json!({"query": "whole MCP result"}));
+    assert!(text(&search).ends_with("has_more=false\n"), "{}", text(&search));
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_known_at_the_start() {
+    let home = home();
+    let config = home.write("server.toml", "[artifacts]\ndir = \"mcp.json\"\n");
+    let mut command = command(exe());
+    command.arg("tools").args(home.arguments()).args(["--config", &config]);
+    let ended = run(command, LIMIT);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("artifacts.dir says where else"), "{}", ended.stderr);
 }
 
 #[test]

@@ -96,8 +96,7 @@ fn an_upstream_is_called_when_the_call_is_approved() {
     assert_eq!((approved.code, approved.stdout.as_str()), (Some(0), "hello\n"), "{approved:?}");
     let failed = iris("fail", &["--yes"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    let whole = "Error[MCP_TOOL_ERROR]: no luck\n\n[The whole MCP result: iris-artifact://";
-    assert!(failed.stdout.starts_with(whole), "{failed:?}");
+    assert_eq!(failed.stdout, "Error[MCP_TOOL_ERROR]: no luck\n", "{failed:?}");
     assert!(failed.stderr.contains("the whole MCP result is in "), "{failed:?}");
     let unknown = iris("crash", &["--yes"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");

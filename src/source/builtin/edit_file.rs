@@ -10,11 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::Parts;
 use super::list_files::printed;
 use super::on_thread::to_the_end;
 use super::text_reader::{Piece, TextError, TextReader};
 use super::write_file::lock;
-use crate::session::{Session, Sessions};
+use crate::session::Session;
 use crate::tool::result::{EXECUTION_ERROR, VALIDATION_ERROR};
 use crate::tool::{
     CallContext, ErrorCode, Failure, ToolDefinition, ToolError, ToolResult, TypedTool,
@@ -43,8 +44,7 @@ permissions.";
 #[derive(Debug)]
 pub struct EditFile {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
-    sessions: Arc<Sessions>,
+    parts: Parts,
 }
 
 /// The arguments of `edit_file`.
@@ -57,9 +57,9 @@ pub struct Input {
 
 impl EditFile {
     /// Makes the tool over a workspace.
-    pub fn new(workspace: Arc<Workspace>, sessions: Arc<Sessions>) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         let definition = super::writing("edit_file", "Edit a file", DESCRIPTION, schema());
-        Self { definition, workspace, sessions }
+        Self { definition, parts: parts.clone() }
     }
 }
 
@@ -80,9 +80,9 @@ impl TypedTool for EditFile {
     }
 
     async fn run(&self, input: &Input, cx: &CallContext) -> Result<ToolResult, ToolError> {
-        let file = lock(&self.workspace, &input.file_path, cx).await?;
-        let workspace = Arc::clone(&self.workspace);
-        let session = self.sessions.get(&cx.session);
+        let file = lock(&self.parts, &input.file_path, cx).await?;
+        let workspace = Arc::clone(&self.parts.workspace);
+        let session = self.parts.sessions.get(&cx.session);
         let input = input.clone();
         to_the_end(cx, move |stop| Ok(edit(&workspace, &session, &file, &input, stop)?)).await
     }

@@ -8,17 +8,18 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::Parts;
 use super::list_files::{existing, printed};
 use super::notes::Notes;
 use super::on_thread::{on_thread, unless_stopped};
 use super::python_regex::{Pattern, PatternError};
+use super::reach::Reach;
 use super::text_reader::{Piece, TextError, TextReader};
 use crate::tool::printed::printed as error_text;
 use crate::tool::result::{EXECUTION_ERROR, VALIDATION_ERROR};
@@ -50,7 +51,7 @@ line N, call read_file with offset=N-1 or a little less. Binary files are skippe
 #[derive(Debug)]
 pub struct GrepSearch {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
+    parts: Parts,
 }
 
 /// The arguments of `grep_search`.
@@ -63,9 +64,9 @@ pub struct Input {
 
 impl GrepSearch {
     /// Makes the tool over a workspace.
-    pub fn new(workspace: Arc<Workspace>) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         let definition = super::reading("grep_search", "Search in files", DESCRIPTION, schema());
-        Self { definition, workspace }
+        Self { definition, parts: parts.clone() }
     }
 }
 
@@ -81,23 +82,20 @@ impl TypedTool for GrepSearch {
         if input.max_results == 0 {
             return Ok(ToolResult::default());
         }
-        let workspace = Arc::clone(&self.workspace);
+        let reach = Reach::of(&self.parts, cx);
         let input = input.clone();
-        let text = on_thread(cx, move |stop| grep(&workspace, &input, stop)).await?;
+        let text = on_thread(cx, move |stop| grep(&reach, &input, stop)).await?;
         Ok(ToolResult::text(text))
     }
 }
 
-fn grep(
-    workspace: &Workspace,
-    input: &Input,
-    stop: &CancellationToken,
-) -> Result<String, ToolError> {
-    let root = workspace.resolve(&input.path).map_err(Failure::from)?;
+fn grep(reach: &Reach, input: &Input, stop: &CancellationToken) -> Result<String, ToolError> {
+    let (root, workspace) = (reach.resolve(&input.path)?, &*reach.workspace);
     let pattern = Pattern::compile(&input.pattern)
         .map_err(|error| pattern_failure(&error, &input.pattern))?;
     let kind = existing(workspace, &root)?;
     let mut search = Search {
+        reach,
         workspace,
         pattern: &pattern,
         left: input.max_results,
@@ -127,6 +125,7 @@ pub(super) fn pattern_failure(error: &PatternError, pattern: &str) -> Failure {
 
 /// A search under way.
 struct Search<'a> {
+    reach: &'a Reach,
     workspace: &'a Workspace,
     pattern: &'a Pattern,
     /// How many more lines may be found.
@@ -148,7 +147,9 @@ impl Search<'_> {
             unless_stopped(self.stop)?;
             match found {
                 Found::File(candidate) => {
-                    if let Some(path) = walk.resolve(&candidate) {
+                    if let Some(path) = walk.resolve(&candidate)
+                        && self.reach.may_see(&path)
+                    {
                         self.file(&path)?;
                     }
                 }

@@ -1,15 +1,16 @@
 //! `list_files`: the files below a folder.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::Parts;
 use super::notes::Notes;
 use super::on_thread::{on_thread, unless_stopped};
+use super::reach::Reach;
 use super::wildcard::PathPattern;
 use crate::tool::{CallContext, Failure, ToolDefinition, ToolError, ToolResult, TypedTool};
 use crate::workspace::{FILE_NOT_FOUND, Found, Kind, ResolvedPath, Workspace, one_line};
@@ -27,7 +28,7 @@ pattern.";
 #[derive(Debug)]
 pub struct ListFiles {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
+    parts: Parts,
 }
 
 /// The arguments of `list_files`.
@@ -41,9 +42,9 @@ pub struct Input {
 
 impl ListFiles {
     /// Makes the tool over a workspace.
-    pub fn new(workspace: Arc<Workspace>) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         let definition = super::reading("list_files", "List files", DESCRIPTION, schema());
-        Self { definition, workspace }
+        Self { definition, parts: parts.clone() }
     }
 }
 
@@ -59,19 +60,15 @@ impl TypedTool for ListFiles {
         if input.max_results == 0 {
             return Ok(ToolResult::default());
         }
-        let workspace = Arc::clone(&self.workspace);
+        let reach = Reach::of(&self.parts, cx);
         let input = input.clone();
-        let text = on_thread(cx, move |stop| list(&workspace, &input, stop)).await?;
+        let text = on_thread(cx, move |stop| list(&reach, &input, stop)).await?;
         Ok(ToolResult::text(text))
     }
 }
 
-fn list(
-    workspace: &Workspace,
-    input: &Input,
-    stop: &CancellationToken,
-) -> Result<String, ToolError> {
-    let root = workspace.resolve(&input.path).map_err(Failure::from)?;
+fn list(reach: &Reach, input: &Input, stop: &CancellationToken) -> Result<String, ToolError> {
+    let (root, workspace) = (reach.resolve(&input.path)?, &*reach.workspace);
     if existing(workspace, &root)? == Kind::File {
         return Ok(printed(root.relative()));
     }
@@ -89,6 +86,7 @@ fn list(
             Found::File(candidate) => {
                 if pattern.matches(&components(candidate.relative()))
                     && let Some(path) = walk.resolve(&candidate)
+                    && reach.may_see(&path)
                 {
                     files.push(printed(path.relative()));
                 }

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::Parts;
 use super::on_thread::on_thread;
+use super::reach::Reach;
 use crate::artifact::{ArtifactStore, Owner};
 use crate::tool::{
     CallContext, Capability, Failure, Retention, ToolDefinition, ToolError, ToolResult, TypedTool,
 };
-use crate::workspace::{FILE_NOT_FOUND, FileError, Workspace, one_line};
+use crate::workspace::{FILE_NOT_FOUND, FileError, one_line};
 
 const DESCRIPTION: &str = "\
 Hands a file of the workspace over to the user: keeps a copy of it as it is now, under an address \
@@ -25,8 +26,7 @@ const LONGEST_ENDING: usize = 32;
 #[derive(Debug)]
 pub struct PublishArtifact {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
-    artifacts: Arc<ArtifactStore>,
+    parts: Parts,
 }
 
 /// The arguments of `publish_artifact`.
@@ -42,8 +42,7 @@ impl PublishArtifact {
             super::file_tool("publish_artifact", "Publish a file", DESCRIPTION, schema());
         definition.capabilities = [Capability::Read].into();
         definition.retention = Retention::Keep;
-        let (workspace, artifacts) = (Arc::clone(&parts.workspace), Arc::clone(&parts.artifacts));
-        Self { definition, workspace, artifacts }
+        Self { definition, parts: parts.clone() }
     }
 }
 
@@ -56,25 +55,25 @@ impl TypedTool for PublishArtifact {
     }
 
     async fn run(&self, input: &Input, cx: &CallContext) -> Result<ToolResult, ToolError> {
-        let (workspace, artifacts) = (Arc::clone(&self.workspace), Arc::clone(&self.artifacts));
+        let (reach, artifacts) = (Reach::of(&self.parts, cx), Arc::clone(&self.parts.artifacts));
         let (session, call_id) = (cx.session.clone(), cx.call_id.clone());
         let file_path = input.file_path.clone();
         on_thread(cx, move |_| {
             let owner = Owner { session: session.as_str(), call_id: call_id.as_str() };
-            Ok(publish(&workspace, &artifacts, owner, &file_path)?)
+            Ok(publish(&reach, &artifacts, owner, &file_path)?)
         })
         .await
     }
 }
 
 fn publish(
-    workspace: &Workspace,
+    reach: &Reach,
     artifacts: &ArtifactStore,
     owner: Owner<'_>,
     file_path: &str,
 ) -> Result<ToolResult, Failure> {
-    let path = workspace.resolve(file_path)?;
-    let file = workspace.open_file(&path).map_err(|error| match error {
+    let path = reach.resolve(file_path)?;
+    let file = reach.workspace.open_file(&path).map_err(|error| match error {
         FileError::NotFound { .. } | FileError::NotAFile { .. } => Failure::new(
             FILE_NOT_FOUND,
             format!("only a file that is there can be published: {}", one_line(path.given())),

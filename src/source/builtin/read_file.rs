@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 use self::page::{Page, PageError};
 use super::Parts;
 use super::on_thread::on_thread;
+use super::reach::Reach;
 use super::text_reader::{TextError, TextReader};
 use crate::artifact::image::Kind;
 use crate::tool::result::EXECUTION_ERROR;
 use crate::tool::{
     CallContext, ErrorCode, Failure, Interrupt, ToolDefinition, ToolError, ToolResult, TypedTool,
 };
-use crate::workspace::{Observation, OpenFile, ResolvedPath, Workspace, one_line};
+use crate::workspace::{Observation, OpenFile, ResolvedPath, one_line};
 
 /// A column beyond the end of the line it counts in.
 pub const COLUMN_OUT_OF_RANGE: ErrorCode = ErrorCode::new("COLUMN_OUT_OF_RANGE");
@@ -42,7 +43,7 @@ overwritten.";
 /// How many bytes tell an image from a text.
 const HEAD_BYTES: usize = 12;
 /// How many images are decoded at once.
-const IMAGES_AT_ONCE: usize = 2;
+const IMAGES_AT_ONCE: usize = 1;
 
 /// Reads text files page by page.
 #[derive(Debug)]
@@ -91,9 +92,9 @@ impl TypedTool for ReadFile {
             numbered: input.with_line_numbers,
             budget: self.definition.max_result_chars,
         };
-        let workspace = Arc::clone(&self.parts.workspace);
+        let reach = Reach::of(&self.parts, cx);
         let file_path = input.file_path.clone();
-        let read = on_thread(cx, move |stop| read(&workspace, &file_path, &page, stop)).await?;
+        let read = on_thread(cx, move |stop| read(&reach, &file_path, &page, stop)).await?;
         match read {
             Read::Text(text, path, observation) => {
                 self.parts.sessions.get(&cx.session).read_state().record(&path, observation);
@@ -121,13 +122,13 @@ enum Read {
 }
 
 fn read(
-    workspace: &Workspace,
+    reach: &Reach,
     file_path: &str,
     page: &Page,
     stop: &CancellationToken,
 ) -> Result<Read, ToolError> {
-    let path = workspace.resolve(file_path).map_err(Failure::from)?;
-    let mut file = workspace.open_file(&path).map_err(Failure::from)?;
+    let path = reach.resolve(file_path)?;
+    let mut file = reach.workspace.open_file(&path).map_err(Failure::from)?;
     let observation = file.observation();
     let head = head(&mut file).map_err(|error| failure(TextError::Io(error), &path))?;
     if Kind::sniff(&head).is_some() {

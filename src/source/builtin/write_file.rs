@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Parts;
 use super::list_files::printed;
 use super::on_thread::{on_thread, to_the_end};
-use crate::session::Sessions;
+use super::reach::Reach;
 use crate::tool::{CallContext, Failure, ToolDefinition, ToolError, ToolResult, TypedTool};
 use crate::workspace::mutate::cancelled;
-use crate::workspace::{LockedFile, Workspace, one_line};
+use crate::workspace::{FILE_NOT_FOUND, LockedFile, one_line};
 
 const DESCRIPTION: &str = "\
 Writes a text file of the workspace: a new one, with the folders it needs, or the whole content of \
@@ -24,8 +25,7 @@ its permissions. To change a part of a file, edit_file is safer and shorter.";
 #[derive(Debug)]
 pub struct WriteFile {
     definition: ToolDefinition,
-    workspace: Arc<Workspace>,
-    sessions: Arc<Sessions>,
+    parts: Parts,
 }
 
 /// The arguments of `write_file`.
@@ -37,9 +37,9 @@ pub struct Input {
 
 impl WriteFile {
     /// Makes the tool over a workspace.
-    pub fn new(workspace: Arc<Workspace>, sessions: Arc<Sessions>) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         let definition = super::writing("write_file", "Write a file", DESCRIPTION, schema());
-        Self { definition, workspace, sessions }
+        Self { definition, parts: parts.clone() }
     }
 }
 
@@ -52,9 +52,9 @@ impl TypedTool for WriteFile {
     }
 
     async fn run(&self, input: &Input, cx: &CallContext) -> Result<ToolResult, ToolError> {
-        let file = lock(&self.workspace, &input.file_path, cx).await?;
-        let workspace = Arc::clone(&self.workspace);
-        let session = self.sessions.get(&cx.session);
+        let file = lock(&self.parts, &input.file_path, cx).await?;
+        let workspace = Arc::clone(&self.parts.workspace);
+        let session = self.parts.sessions.get(&cx.session);
         let content = input.content.clone();
         to_the_end(cx, move |stop| {
             workspace.write_file(&file, session.read_state(), content.as_bytes(), stop)?;
@@ -67,13 +67,17 @@ impl TypedTool for WriteFile {
 
 /// Resolves a path and waits for the right to change the file at it.
 pub(super) async fn lock(
-    workspace: &Arc<Workspace>,
+    parts: &Parts,
     file_path: &str,
     cx: &CallContext,
 ) -> Result<LockedFile, ToolError> {
-    let (resolving, file_path) = (Arc::clone(workspace), file_path.to_owned());
-    let path = on_thread(cx, move |_| Ok(resolving.resolve(&file_path).map_err(Failure::from)?));
-    let path = path.await?;
+    let (reach, workspace) = (Reach::of(parts, cx), &parts.workspace);
+    if file_path.ends_with('/') {
+        let message = format!("a path with `/` at its end is a folder's: {}", one_line(file_path));
+        return Err(Failure::new(FILE_NOT_FOUND, message).into());
+    }
+    let file_path = file_path.to_owned();
+    let path = on_thread(cx, move |_| Ok(reach.resolve_to_change(&file_path)?)).await?;
     tokio::select! {
         file = workspace.lock(path) => Ok(file),
         () = cx.cancelled.cancelled() => Err(cancelled().into()),

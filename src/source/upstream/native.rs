@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::convert::project;
 use crate::artifact::image::identify;
 use crate::artifact::preview::head;
-use crate::artifact::{ARTIFACT_ERROR, ArtifactStore, Owner, Saved};
+use crate::artifact::{ARTIFACT_ERROR, ArtifactStore, Owner};
 use crate::tool::printed::spaced;
 use crate::tool::{
     Block, CallContext, Failure, Image, ImageFile, SessionId, ToolDefinition, ToolResult,
@@ -88,28 +88,31 @@ fn kept(
     let owner = Owner { session: session.as_str(), call_id };
     let saved = match artifacts.save(owner, ".mcp.json", json.as_bytes()) {
         Ok(saved) => saved,
+        // The client has all of it; only if it is too long to go out whole this is a failure.
         Err(error) => {
-            let message = format!("the tool ran, but its result could not be kept: {error}");
-            return Failure::new(ARTIFACT_ERROR, message).into();
+            tracing::error!(%error, call.id = call_id, "the result of an upstream could not be kept");
+            return result;
         }
     };
     let preview = match &result.error {
         Some(failure) => head(&failure.message, preview_chars).to_owned(),
         None => head(&result.model_content(), preview_chars).to_owned(),
     };
-    annotate(&mut result, &saved);
-    result.artifact = Some(saved.artifact("application/json", preview));
+    let note = format!("[The whole MCP result: {}]", saved.key);
+    annotate(&mut result, &note);
+    let mut artifact = saved.artifact("application/json", preview);
+    artifact.note = Some(note);
+    result.artifact = Some(artifact);
     result
 }
 
 /// Says where the whole result is, after all else.
-fn annotate(result: &mut ToolResult, saved: &Saved) {
-    let note = format!("[The whole MCP result: {}]", saved.key);
+fn annotate(result: &mut ToolResult, note: &str) {
     if let Some(failure) = &mut result.error {
         failure.message = format!("{}\n\n{note}", failure.message);
     }
     let is_blank = !result.content.iter().any(|block| matches!(block, Block::Text(_)));
-    let note = if is_blank { note } else { format!("\n{note}") };
+    let note = if is_blank { note.to_owned() } else { format!("\n{note}") };
     result.content.push(Block::Text(note));
 }
 

@@ -10,8 +10,8 @@ use crate::session::record::{Part, Record};
 use crate::tool::{Artifact, Failure};
 use crate::workspace::Workspace;
 
-/// The longest JSON that a part is taken out of, in bytes.
-const LONGEST_JSON: u64 = 64 << 20;
+/// The longest file that is searched or that a value is taken out of, in bytes.
+const LONGEST: u64 = 64 << 20;
 
 /// A reference: `message:N`, or `result:N:M` for block M of message N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,26 +115,39 @@ impl Source {
 
     /// Reads all of it as JSON; blocks.
     pub(super) fn json(&self, reader: &Reader) -> Result<serde_json::Value, Failure> {
+        serde_json::from_slice(&self.bytes(reader)?).map_err(|error| {
+            no_form(&format!("a pointer leads into JSON, and this is none: {error}"))
+        })
+    }
+
+    /// Reads all of it as text; blocks.
+    pub(super) fn text(&self, reader: &Reader) -> Result<Arc<str>, Failure> {
+        if let Self::Text(text) = self {
+            return Ok(Arc::clone(text));
+        }
+        let text = String::from_utf8(self.bytes(reader)?);
+        text.map(Arc::from).map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))
+    }
+
+    fn bytes(&self, reader: &Reader) -> Result<Vec<u8>, Failure> {
         let bytes = match self {
             Self::Text(text) => text.as_bytes().to_vec(),
             Self::Kept(key) => {
-                let read = reader.artifacts.bytes(&reader.session, key, 0, LONGEST_JSON + 1);
+                let read = reader.artifacts.bytes(&reader.session, key, 0, LONGEST + 1);
                 read.map_err(unreadable)?.0
             }
             Self::Named(path) => {
                 let mut bytes = Vec::new();
-                let mut file = reader.named(path)?.take(LONGEST_JSON + 1);
+                let mut file = reader.named(path)?.take(LONGEST + 1);
                 file.read_to_end(&mut bytes).map_err(unreadable)?;
                 bytes
             }
         };
-        if bytes.len() as u64 > LONGEST_JSON {
-            let message = "it is too long to take a part out of it; read it in pages";
+        if bytes.len() as u64 > LONGEST {
+            let message = "it has more than 64 MiB, and can only be read in pages";
             return Err(no_form(message));
         }
-        serde_json::from_slice(&bytes).map_err(|error| {
-            no_form(&format!("a pointer leads into JSON, and this is none: {error}"))
-        })
+        Ok(bytes)
     }
 }
 

@@ -323,13 +323,48 @@ async fn a_pattern_finds_its_way_through_one_long_line() {
     fill(&bench, [result("t", "cut", Some(artifact))]);
     for pattern in ["needle", r"(?<=,)needle(?=é|$)"] {
         let text = read(&bench, json!({"ref": "result:0:0", "pattern": pattern})).await;
-        let found: Vec<usize> = text
-            .lines()
-            .skip(1)
-            .map(|line| line.split_once(": ").unwrap().0.parse().unwrap())
-            .collect();
+        let found: Vec<usize> =
+            text.lines().skip(1).filter_map(|line| line.split_once(": ")?.0.parse().ok()).collect();
         assert_eq!(found, places, "{pattern}");
     }
+}
+
+#[tokio::test]
+async fn a_line_of_any_length_is_one_line_to_a_pattern() {
+    let bench = Bench::new();
+    let long = format!("{}Q{}Z{}", "a".repeat(63_000), "b".repeat(3_000), "c".repeat(100_000));
+    fill(&bench, [result("t", &long, None)]);
+    for (pattern, expected) in [
+        ("Qb+Z", vec![63_000]),
+        ("Q[^Z]*Z", vec![63_000]),
+        ("^c", vec![]),
+        (r"\bc", vec![]),
+        ("^a", vec![0]),
+        ("c$", vec![166_001]),
+        ("(?<!a)a", vec![0]),
+        ("(?<=a)Q", vec![63_000]),
+        ("(?<!b)Z", vec![]),
+        ("Z(?=c)", vec![66_001]),
+    ] {
+        let mut places = Vec::new();
+        let mut offset = 0;
+        loop {
+            let arguments = json!({"ref": "result:0:0", "pattern": pattern, "offset": offset});
+            let [tool, _] = tools(&bench.parts);
+            let page = bench.call(&*tool, arguments).await.unwrap().data;
+            let lines = page["content"].as_str().unwrap().lines();
+            places.extend(lines.filter_map(|line| line.split_once(": ")?.0.parse::<u64>().ok()));
+            offset = page["next_offset"].as_u64().unwrap();
+            if page["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(places, expected, "{pattern}");
+    }
+    let text = read(&bench, json!({"ref": "result:0:0", "pattern": "(?<=a)Q"})).await;
+    assert!(text.contains("\n[lines of more than 4,096 bytes were searched in parts"), "{text}");
+    let text = read(&bench, json!({"ref": "result:0:0", "pattern": "Q"})).await;
+    assert!(!text.contains("in parts"), "{text}");
 }
 
 #[tokio::test]

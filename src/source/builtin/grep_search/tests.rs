@@ -13,7 +13,7 @@ use crate::tool::Typed;
 use crate::tool::{Capability, Retention};
 
 fn tool(bench: &Bench) -> Typed<GrepSearch> {
-    Typed(GrepSearch::new(Arc::clone(&bench.parts.workspace)))
+    Typed(GrepSearch::new(&bench.parts))
 }
 
 async fn grep(bench: &Bench, arguments: Value) -> String {

@@ -16,7 +16,7 @@ fn bench() -> (Bench, Typed<ListFiles>) {
     for name in ["a.py", "s/a.py", "s/t/a.py", "x/s/b.py", ".hidden", ".iris/log", "s/.git/c"] {
         bench.write(name, "");
     }
-    let tool = Typed(ListFiles::new(Arc::clone(&bench.parts.workspace)));
+    let tool = Typed(ListFiles::new(&bench.parts));
     (bench, tool)
 }
 
