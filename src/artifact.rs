@@ -11,13 +11,14 @@ pub mod page;
 pub mod persist;
 pub mod preview;
 pub mod quota;
+mod room;
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek as _, SeekFrom, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
@@ -26,7 +27,6 @@ pub use self::page::Page;
 pub use self::quota::Quota;
 
 use self::page::Marks;
-use self::quota::Kept;
 use crate::tool::{Artifact, ErrorCode, Failure, Hold};
 use crate::workspace::Workspace;
 use crate::workspace::folder::Folder;
@@ -40,10 +40,6 @@ const FOLDER: &str = ".iris";
 const UNFINISHED: &str = ".part";
 /// For how many files it is remembered where their pages begin.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
-/// How often to look what is kept, whatever room there is; others may keep files there, too.
-const LOOK_AGAIN: Duration = Duration::from_mins(10);
-/// How old an unfinished file is that nobody writes any more.
-const LEFT_OVER: Duration = Duration::from_mins(1);
 /// How many bytes are copied at once.
 const CHUNK: usize = 1 << 20;
 /// How often to make the folder again that another process has just found empty.
@@ -257,32 +253,6 @@ impl ArtifactStore {
         }
     }
 
-    /// Returns how often to look for what is too old.
-    pub fn sweeps_every(&self) -> Duration {
-        self.config.quota.max_age.clamp(Duration::from_secs(1), LOOK_AGAIN)
-    }
-
-    /// Removes what is too old or was never finished; blocks. Makes no folder.
-    pub fn sweep(&self) {
-        let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let there = match &self.config.folder {
-            Some(folder) => folder.exists(),
-            None => self.workspace.root().join(FOLDER).exists(),
-        };
-        if !opened && !there {
-            return;
-        }
-        match self.root() {
-            Ok(root) => {
-                let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-                *used = None;
-                drop(used);
-                self.make_room(&root, 0);
-            }
-            Err(error) => tracing::warn!(%error, "old artifacts cannot be looked for"),
-        }
-    }
-
     /// Reads a page of characters of an artifact of a session; blocks.
     pub fn page(&self, session: &str, key: &Key, offset: u64, limit: usize) -> io::Result<Page> {
         let mut file = self.open(session, key)?;
@@ -425,30 +395,6 @@ impl ArtifactStore {
         };
         Err(StoreError::Folder { folder: self.workspace.root().join(FOLDER), error })
     }
-
-    /// Removes what has to go before `new` bytes are written.
-    fn make_room(&self, root: &Folder, new: u64) {
-        let Quota { max_bytes, max_age: _ } = self.config.quota;
-        // Held while files are looked at, so that only one call does that.
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((used, looked)) = *used
-            && used.saturating_add(new) <= max_bytes
-            && looked.elapsed() < LOOK_AGAIN
-        {
-            return;
-        }
-        let mut gone = 0usize;
-        let kept = kept(root).into_iter().filter(|kept| !is_left_over(root, kept)).collect();
-        let left = quota::evict(kept, new, self.config.quota, SystemTime::now(), |kept| {
-            let removed = remove(root, kept);
-            gone += usize::from(removed);
-            removed
-        });
-        if gone > 0 {
-            tracing::info!(files = gone, bytes_left = left, "old artifacts were removed");
-        }
-        *used = Some((left, Instant::now()));
-    }
 }
 
 /// A file that is being written; removed unless it was finished.
@@ -510,37 +456,6 @@ fn create(root: &Folder, relative: &Path, name: &str) -> io::Result<(Folder, Fil
     }
 }
 
-/// Lists every artifact of every session.
-fn kept(root: &Folder) -> Vec<Kept> {
-    let mut all = Vec::new();
-    for area in Area::ALL {
-        let Ok(Some(sessions)) = root.existing(Path::new(area.folder())) else { continue };
-        let entries = sessions.entries().unwrap_or_default();
-        for session in entries.into_iter().filter(|entry| entry.is_folder) {
-            let Ok(Some(folder)) = sessions.existing(Path::new(&session.name)) else { continue };
-            let entries = folder.entries().unwrap_or_default();
-            if entries.is_empty() {
-                // Fails where somebody is quicker, and then it is not empty any more.
-                drop(sessions.remove_empty(&session.name));
-            }
-            all.extend(entries.into_iter().filter(|entry| !entry.is_folder).map(|entry| Kept {
-                area,
-                folder: session.name.clone(),
-                file: entry.name,
-                size: entry.size,
-                used: entry.modified,
-            }));
-        }
-    }
-    all
-}
-
-/// Removes a file that whoever wrote it never finished; says whether it did.
-fn is_left_over(root: &Folder, kept: &Kept) -> bool {
-    let is_old = kept.used.elapsed().is_ok_and(|age| age > LEFT_OVER);
-    is_old && kept.file.ends_with(UNFINISHED) && remove(root, kept)
-}
-
 /// Keeps what is kept out of the user's version control.
 fn ignore(area: &Folder) {
     let written = area.create(".gitignore").and_then(|mut file| file.write_all(b"*\n"));
@@ -548,28 +463,6 @@ fn ignore(area: &Folder) {
         && error.kind() != ErrorKind::AlreadyExists
     {
         tracing::debug!(%error, "a folder of artifacts could not be hidden from version control");
-    }
-}
-
-/// Removes a file, unless somebody writes or reads it.
-fn remove(root: &Folder, kept: &Kept) -> bool {
-    let folder = Path::new(kept.area.folder()).join(&kept.folder);
-    let removed = root.existing(&folder).and_then(|folder| {
-        let folder = folder.ok_or(ErrorKind::NotFound)?;
-        let file = folder.open(&kept.file)?;
-        file.try_lock().map_err(|error| io::Error::new(ErrorKind::WouldBlock, error))?;
-        folder.remove(&kept.file)
-    });
-    match removed {
-        Ok(()) => true,
-        Err(error) => {
-            // Gone by itself is gone as well.
-            let gone = error.kind() == ErrorKind::NotFound;
-            if !gone && error.kind() != ErrorKind::WouldBlock {
-                tracing::warn!(%error, file = kept.file, "an old artifact could not be removed");
-            }
-            gone
-        }
     }
 }
 

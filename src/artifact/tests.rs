@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use std::time::Duration;
+
 use super::*;
 use crate::tool::{
     Block, Image, InputSchema, PreviewMode, ToolDefinition, ToolName, ToolResult, Turn,

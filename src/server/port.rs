@@ -41,6 +41,8 @@ pub(super) struct Port {
 #[derive(Debug)]
 pub(super) enum Message {
     Ask {
+        /// What the question is called, if whoever asks has a name for it.
+        key: Option<String>,
         method: String,
         params: Map<String, Value>,
         answer: oneshot::Sender<Result<Value, AskError>>,
@@ -68,6 +70,36 @@ impl Port {
 #[async_trait]
 impl ClientPort for Port {
     async fn ask(&self, method: &str, params: Map<String, Value>) -> Result<Value, AskError> {
+        self.question(None, method, params).await
+    }
+
+    async fn ask_as(
+        &self,
+        key: &str,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<Value, AskError> {
+        self.question(Some(key.to_owned()), method, params).await
+    }
+
+    fn progress(&self, params: Map<String, Value>) {
+        self.post(Message::Progress(params));
+    }
+
+    fn log(&self, params: Map<String, Value>) {
+        if self.logs {
+            self.post(Message::Log(params));
+        }
+    }
+}
+
+impl Port {
+    async fn question(
+        &self,
+        key: Option<String>,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<Value, AskError> {
         let capability = match method {
             "elicitation/create" => "elicitation",
             "sampling/createMessage" => "sampling",
@@ -83,19 +115,9 @@ impl ClientPort for Port {
             return Err(AskError::Unsupported { method: method.to_owned() });
         }
         let (answer, answered) = oneshot::channel();
-        let message = Message::Ask { method: method.to_owned(), params, answer };
+        let message = Message::Ask { key, method: method.to_owned(), params, answer };
         self.requests.send(message).await.map_err(|_| AskError::Gone)?;
         answered.await.unwrap_or(Err(AskError::Gone))
-    }
-
-    fn progress(&self, params: Map<String, Value>) {
-        self.post(Message::Progress(params));
-    }
-
-    fn log(&self, params: Map<String, Value>) {
-        if self.logs {
-            self.post(Message::Log(params));
-        }
     }
 }
 
@@ -165,16 +187,12 @@ impl<T> Running<T> {
         drop((&mut self.pipeline).await);
     }
 
-    /// Notes a question; the client hears of it by the end of its request.
-    fn ask(
-        &mut self,
-        method: String,
-        params: Map<String, Value>,
-        answer: oneshot::Sender<Result<Value, AskError>>,
-    ) {
+    /// Notes a question; the client hears of it by the end of its request, by the name it has if
+    /// no other question has it.
+    fn ask(&mut self, key: Option<String>, question: Question) {
         self.asked += 1;
-        let question = Question { method, params, answer };
-        self.open.insert(format!("ask-{}", self.asked), question);
+        let key = key.filter(|key| !self.open.contains_key(key));
+        self.open.insert(key.unwrap_or_else(|| format!("ask-{}", self.asked)), question);
     }
 
     /// Returns whether anybody waits for an answer of the client's.
@@ -200,10 +218,12 @@ pub(super) async fn serve<T>(
         tokio::select! {
             biased;
             Some(message) = running.requests.recv() => match message {
-                Message::Ask { method, params, answer } if era == Era::Legacy => {
+                Message::Ask { method, params, answer, .. } if era == Era::Legacy => {
                     asked.push(Box::pin(ask(method, params, answer, context)));
                 }
-                Message::Ask { method, params, answer } => running.ask(method, params, answer),
+                Message::Ask { key, method, params, answer } => {
+                    running.ask(key, Question { method, params, answer });
+                }
                 // Boxed: it is large and seldom.
                 message => Box::pin(send(message, context)).await,
             },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ErrorCode as RpcCode, ProtocolVersion};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
@@ -16,6 +16,9 @@ pub const TOOL_OUTCOME_UNKNOWN: ErrorCode = ErrorCode::new("TOOL_OUTCOME_UNKNOWN
 
 /// A retry came with a state that does not hold; in JSON-RPC errors only.
 pub(super) const REQUEST_STATE_INVALID: &str = "REQUEST_STATE_INVALID";
+
+/// The code of what needs a capability that the client does not declare (MCP 2026-07-28 §basic).
+const MISSING_CAPABILITY: i32 = -32021;
 
 /// The name under which we stand in our own results.
 pub(super) const SERVER_NAME: &str = "iris-mcp";
@@ -81,11 +84,27 @@ pub(super) fn reply(
         Err(Interrupt::Cancelled) => return Err(cancelled()),
         Err(interrupt) => interrupted(&interrupt, call_id, ""),
     };
+    if let Some(error) = missing_capability(&result, form.era) {
+        return Err(error);
+    }
     // What no stage finished has no identity yet.
     if result.call_id.is_empty() {
         call_id.as_str().clone_into(&mut result.call_id);
     }
     Ok(Value::Object(wire(result, form)))
+}
+
+/// Makes the error of a call that an upstream refused because of what the client cannot be asked.
+///
+/// In the modern era that is an error of the protocol, by which a client knows what to declare.
+fn missing_capability(result: &ToolResult, era: Era) -> Option<ErrorData> {
+    let details = &result.error.as_ref()?.details;
+    let code = details.get("code").and_then(Value::as_i64);
+    if era != Era::Modern || code != Some(i64::from(MISSING_CAPABILITY)) {
+        return None;
+    }
+    let message = result.error.as_ref().map(|failure| failure.message.clone())?;
+    Some(ErrorData::new(RpcCode(MISSING_CAPABILITY), message, details.get("data").cloned()))
 }
 
 /// Makes the wire form of a result.

@@ -11,6 +11,16 @@ pub trait ClientPort: Send + Sync + std::fmt::Debug {
     /// Sends a request to the client and waits for its result.
     async fn ask(&self, method: &str, params: Map<String, Value>) -> Result<Value, AskError>;
 
+    /// Like [`ask`](Self::ask), with the name that whoever asks gives the question.
+    async fn ask_as(
+        &self,
+        _key: &str,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<Value, AskError> {
+        self.ask(method, params).await
+    }
+
     /// Reports progress, if the client asked for it; `params` carries no progress token.
     ///
     /// Dropped silently when the client did not ask or the call is over.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rmcp::ErrorData;
 use rmcp::model::{CustomResult, ErrorCode, RequestId};
 use serde_json::{Map, Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::client::{CallError, MCP_INTERACTION_UNSUPPORTED};
@@ -44,11 +44,14 @@ pub(super) struct Entry<'a> {
     id: RequestId,
 }
 
-/// How long a call has waited for a person.
-#[derive(Debug, Default)]
+/// How long a call has waited for a person, and its place among those that the server works on.
+///
+/// While a person is waited for, the place is another call's.
+#[derive(Debug)]
 pub(super) struct Pause {
     state: Mutex<Paused>,
     resumed: Notify,
+    calls: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +59,8 @@ struct Paused {
     waiting: usize,
     since: Option<Instant>,
     waited: Duration,
+    /// The place; none while a person is waited for.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// Counts as waiting until it is dropped.
@@ -81,8 +86,11 @@ impl Underway {
         origin: Option<&Origin>,
     ) -> Result<CustomResult, ErrorData> {
         let call = self.of(origin).map_err(|why| ErrorData::internal_error(why, None))?;
-        let _waiting = call.pause.wait();
-        match call.port.ask(method, params).await {
+        let waiting = call.pause.wait();
+        let answer = call.port.ask(method, params).await;
+        drop(waiting);
+        call.pause.resume().await;
+        match answer {
             Ok(result) => Ok(CustomResult(result)),
             Err(AskError::Refused { code, message }) => {
                 let code = i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
@@ -123,9 +131,25 @@ impl Drop for Entry<'_> {
 }
 
 impl Pause {
+    pub(super) fn new(calls: Arc<Semaphore>, place: OwnedSemaphorePermit) -> Self {
+        let state = Mutex::new(Paused { place: Some(place), ..Paused::default() });
+        Self { state, resumed: Notify::new(), calls }
+    }
+
+    /// Takes a place again, once nobody is waited for.
+    async fn resume(&self) {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&self.calls).acquire_owned().await else { return };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.waiting == 0 {
+            state.place.get_or_insert(place);
+        }
+    }
+
     fn wait(&self) -> Waiting<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
+        state.place = None;
         state.since.get_or_insert_with(Instant::now);
         Waiting(self)
     }
@@ -172,15 +196,17 @@ pub(super) async fn answers(
     let Some(Value::Object(requests)) = result.get("inputRequests") else {
         return Ok((None, state));
     };
-    let _waiting = pause.wait();
+    let waiting = pause.wait();
     let answered = requests.iter().map(|(key, request)| async move {
-        answer(request, cx).await.map(|answer| (key.clone(), answer))
+        answer(key, request, cx).await.map(|answer| (key.clone(), answer))
     });
     let answered = futures_util::future::try_join_all(answered).await?;
+    drop(waiting);
+    pause.resume().await;
     Ok((Some(answered.into_iter().collect()), state))
 }
 
-async fn answer(request: &Value, cx: &CallContext) -> Result<Value, CallError> {
+async fn answer(key: &str, request: &Value, cx: &CallContext) -> Result<Value, CallError> {
     let method = request.get("method").and_then(Value::as_str).unwrap_or("nothing known");
     let failed = |why: String| {
         CallError::Failed(
@@ -195,7 +221,7 @@ async fn answer(request: &Value, cx: &CallContext) -> Result<Value, CallError> {
         _ => Map::new(),
     };
     let asked = tokio::select! {
-        asked = cx.port.ask(method, params) => asked,
+        asked = cx.port.ask_as(key, method, params) => asked,
         () = cx.cancelled.cancelled() => {
             return Err(CallError::Interrupted(crate::tool::Interrupt::Cancelled));
         }
@@ -216,17 +242,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_time_a_person_takes_does_not_count() {
-        let pause = Pause::default();
+        let calls = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&calls).try_acquire_owned().unwrap();
+        let pause = Pause::new(Arc::clone(&calls), place);
         let began = Instant::now();
         let deadline = began + Duration::from_secs(10);
         let person = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             let first = pause.wait();
             tokio::time::sleep(Duration::from_mins(1)).await;
+            assert_eq!(calls.available_permits(), 1, "another call may have its place");
             let second = pause.wait();
             drop(first);
             tokio::time::sleep(Duration::from_secs(40)).await;
             drop(second);
+            pause.resume().await;
+            assert_eq!(calls.available_permits(), 0);
         };
         tokio::join!(pause.expired(deadline), person);
         assert_eq!(began.elapsed(), Duration::from_secs(110));

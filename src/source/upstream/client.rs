@@ -287,17 +287,16 @@ impl Connection {
         (deadline, limit): (Instant, Duration),
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
-        let slot = tokio::select! {
-            slot = self.calls.acquire() => slot,
+        let place = tokio::select! {
+            Ok(place) = Arc::clone(&self.calls).acquire_owned() => place,
             () = tokio::time::sleep_until(deadline) => {
                 let message = format!("{} was busy for {} s; the call was not sent", self.server, limit.as_secs_f64());
                 return Err(CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable()).into());
             }
             () = cx.cancelled.cancelled() => return Err(CallError::Interrupted(Interrupt::Cancelled).into()),
         };
-        let result = self.rounds(tool, arguments, deadline, cx).await;
-        drop(slot);
-        result
+        let pause = Arc::new(Pause::new(Arc::clone(&self.calls), place));
+        self.rounds(tool, arguments, (deadline, &pause), cx).await
     }
 
     /// Goes through the rounds of one call; what the server asks for is asked of the client.
@@ -305,19 +304,19 @@ impl Connection {
         &self,
         tool: &str,
         arguments: &Arguments,
-        deadline: Instant,
+        (deadline, pause): (Instant, &Arc<Pause>),
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
-        let (mut answers, pause) = (Answers::default(), Arc::new(Pause::default()));
+        let mut answers = Answers::default();
         for _ in 0..=ROUNDS {
             let mut params =
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             (params.input_responses, params.request_state) = answers;
-            let result = self.round(params, (deadline, &pause), cx).await?;
+            let result = self.round(params, (deadline, pause), cx).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }
-            answers = asks::answers(&result, cx, &pause).await?;
+            answers = asks::answers(&result, cx, pause).await?;
         }
         let message = format!("{} wanted more than {ROUNDS} rounds for one call", self.server);
         Err(CallError::Failed(Failure::new(MCP_CONTINUATION_LIMIT, message)).into())
