@@ -14,6 +14,7 @@ use crate::artifact::ArtifactStore;
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
+use crate::exposure::names::Names;
 use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
@@ -87,6 +88,7 @@ impl App {
             context,
             permission,
             view,
+            naming,
             breaker,
             activity,
             server,
@@ -112,10 +114,7 @@ impl App {
         // What cannot be called again is not recorded, nor referred to.
         let server = server::Config { context: !context.is_empty(), ..server };
         tools.extend(context);
-        if !tools.is_empty() {
-            let publication = Publication { state: State::Ready, tools, ..Publication::default() };
-            registry.publisher("built-in").publish(publication)?;
-        }
+        publish_own(&registry, tools)?;
         let http = match http {
             Some(config) => Some(http::bind(config).await?),
             None => None,
@@ -133,7 +132,7 @@ impl App {
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let exposure = Exposure::new(Arc::clone(&registry), view);
+        let exposure = Exposure::new(Arc::clone(&registry), view, naming);
         let gateway = Gateway::new(
             server,
             Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
@@ -161,6 +160,11 @@ impl App {
     pub fn visible(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
         let session = self.gateway.parts().sessions.get(&SessionId::new("nobody"));
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
+    }
+
+    /// Returns what clients call the tools.
+    pub fn names(&self, catalogue: &Catalogue) -> Arc<Names> {
+        self.gateway.parts().exposure.names(catalogue)
     }
 
     /// Returns the operator's rules that concern no tool.
@@ -276,6 +280,14 @@ impl App {
 
 fn idle_rules(rules: &Rules, catalogue: &Catalogue) -> Vec<Idle> {
     rules.idle(catalogue.tools().iter().map(|tool| tool.definition()))
+}
+
+fn publish_own(registry: &Arc<Registry>, tools: Vec<Arc<dyn Tool>>) -> Result<(), NameConflict> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let publication = Publication { state: State::Ready, tools, ..Publication::default() };
+    registry.publisher("built-in").publish(publication)
 }
 
 /// Makes the context tools, unless the view hides one of them.

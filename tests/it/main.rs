@@ -13,6 +13,7 @@ mod conformance;
 mod example;
 mod fixture;
 mod http;
+mod names;
 mod peers;
 mod process;
 mod remote;
