@@ -1,5 +1,6 @@
 //! The composition root: every part of a run, made in order and ended in the opposite one.
 
+pub mod check;
 pub mod report;
 
 use std::io;
@@ -95,6 +96,7 @@ impl App {
             http,
             stdio,
             on_failure,
+            not_used: _,
         } = config;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
@@ -160,6 +162,22 @@ impl App {
     pub fn visible(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
         let session = self.gateway.parts().sessions.get(&SessionId::new("nobody"));
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
+    }
+
+    /// Waits until no source is starting any more; `tell` gets the names of those that are, each
+    /// time they change.
+    pub async fn watched(&self, mut tell: impl FnMut(&[&str])) -> Arc<Catalogue> {
+        let mut changed = self.registry.changed();
+        loop {
+            changed.mark_unchanged();
+            let catalogue = self.registry.snapshot();
+            let starting = catalogue.sources().iter().filter(|one| one.state == State::Starting);
+            let starting: Vec<&str> = starting.map(|source| source.source.as_str()).collect();
+            tell(&starting);
+            if starting.is_empty() || changed.changed().await.is_err() {
+                return catalogue;
+            }
+        }
     }
 
     /// Returns what clients call the tools.

@@ -70,6 +70,8 @@ pub struct Config {
     pub stdio: bool,
     /// What becomes of a run whose required upstream fails.
     pub on_failure: OnFailure,
+    /// The keys of the agent file that a tool server has no use for.
+    pub not_used: Vec<String>,
 }
 
 /// What becomes of a run whose required upstream fails.
@@ -227,6 +229,7 @@ impl Config {
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
             on_failure,
+            not_used: agent.map(|agent| agent.not_used).unwrap_or_default(),
         })
     }
 }

@@ -97,6 +97,12 @@ pub(super) fn tools(
     Ok(Value::Object(reply))
 }
 
+/// Returns how many bytes tools take in a list.
+pub fn bytes(tools: &[Arc<dyn Tool>], names: &Names) -> usize {
+    let entries = tools.iter().map(|tool| Value::Object(wire(tool.definition(), names)));
+    Value::Array(entries.collect()).to_string().len()
+}
+
 /// Reads a cursor of ours; one for another snapshot of the list is refused, not misread.
 fn offset(cursor: &str, version: u64, length: usize) -> Result<usize, ErrorData> {
     let refused = |message: &str| {

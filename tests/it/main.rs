@@ -9,6 +9,7 @@ mod artifacts;
 mod binary;
 mod call;
 mod changes;
+mod check;
 mod conformance;
 mod example;
 mod fixture;
