@@ -1,5 +1,6 @@
 //! The composition root: every part of a run, made in order and ended in the opposite one.
 
+pub mod check;
 pub mod report;
 
 use std::io;
@@ -14,6 +15,7 @@ use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::Exposure;
+use crate::exposure::names::Names;
 use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
@@ -90,12 +92,14 @@ impl App {
             context,
             permission,
             view,
+            naming,
             breaker,
             activity,
             server,
             http,
             stdio,
             on_failure,
+            not_used: _,
         } = config;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
@@ -116,10 +120,7 @@ impl App {
         // What cannot be called again is not recorded, nor referred to.
         let server = server::Config { context: !context.is_empty(), ..server };
         tools.extend(context);
-        if !tools.is_empty() {
-            let publication = Publication { state: State::Ready, tools, ..Publication::default() };
-            registry.publisher("built-in").publish(publication)?;
-        }
+        publish_own(&registry, tools)?;
         let http =
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
@@ -135,7 +136,7 @@ impl App {
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let exposure = Exposure::new(Arc::clone(&registry), view);
+        let exposure = Exposure::new(Arc::clone(&registry), view, naming);
         let gateway = Gateway::new(
             server,
             Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
@@ -163,6 +164,27 @@ impl App {
     pub fn visible(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
         let session = self.gateway.parts().sessions.get(&SessionId::new("nobody"));
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
+    }
+
+    /// Waits until no source is starting any more; `tell` gets the names of those that are, each
+    /// time they change.
+    pub async fn watched(&self, mut tell: impl FnMut(&[&str])) -> Arc<Catalogue> {
+        let mut changed = self.registry.changed();
+        loop {
+            changed.mark_unchanged();
+            let catalogue = self.registry.snapshot();
+            let starting = catalogue.sources().iter().filter(|one| one.state == State::Starting);
+            let starting: Vec<&str> = starting.map(|source| source.source.as_str()).collect();
+            tell(&starting);
+            if starting.is_empty() || changed.changed().await.is_err() {
+                return catalogue;
+            }
+        }
+    }
+
+    /// Returns what clients call the tools.
+    pub fn names(&self, catalogue: &Catalogue) -> Arc<Names> {
+        self.gateway.parts().exposure.names(catalogue)
     }
 
     /// Returns the operator's rules that concern no tool.
@@ -300,6 +322,14 @@ fn kept_tidy(store: ArtifactStore, shutdown: &Shutdown) -> Result<Arc<ArtifactSt
         }
     }));
     Ok(store)
+}
+
+fn publish_own(registry: &Arc<Registry>, tools: Vec<Arc<dyn Tool>>) -> Result<(), NameConflict> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let publication = Publication { state: State::Ready, tools, ..Publication::default() };
+    registry.publisher("built-in").publish(publication)
 }
 
 /// Makes the context tools, unless the view hides one of them.

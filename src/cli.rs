@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it answers people.
 
 mod call;
+mod check;
 mod completions;
 mod flags;
 mod serve;
@@ -32,6 +33,8 @@ struct Cli {
 enum Command {
     /// Serve clients over standard input and output, over HTTP, or both.
     Serve(serve::Serve),
+    /// Start everything, and say what works and what does not.
+    Check(check::Check),
     /// List the tools, with every upstream server started.
     Tools(tools::Tools),
     /// Call one tool, through everything a client's call goes through.
@@ -90,6 +93,7 @@ pub fn run() -> ExitCode {
     let result = runtime.block_on(async {
         match cli.command {
             Command::Serve(serve) => Box::pin(serve.run()).await,
+            Command::Check(check) => Box::pin(check.run()).await,
             Command::Tools(tools) => tools.run().await,
             Command::Call(call) => call.run().await,
             Command::Completions(_) => Ok(Exit::Ok),

@@ -19,6 +19,7 @@ use self::agent::Agent;
 use self::settings::{Approval, Settings};
 use crate::document::DocumentError;
 use crate::executor::breaker;
+use crate::exposure::names::Naming;
 use crate::permission;
 use crate::registry::view::View;
 use crate::server::http::auth::{Tokens, TokensError};
@@ -55,6 +56,8 @@ pub struct Config {
     pub permission: permission::Config,
     /// Which tools there are for clients.
     pub view: View,
+    /// What clients call the tools.
+    pub naming: Naming,
     /// When to leave a failing tool alone.
     pub breaker: Option<breaker::Config>,
     /// Where calls are recorded.
@@ -67,6 +70,8 @@ pub struct Config {
     pub stdio: bool,
     /// What becomes of a run whose required upstream fails.
     pub on_failure: OnFailure,
+    /// The keys of the agent file that a tool server has no use for.
+    pub not_used: Vec<String>,
 }
 
 /// What becomes of a run whose required upstream fails.
@@ -222,12 +227,14 @@ impl Config {
             context,
             permission,
             view: settings.view.view(),
+            naming: settings.naming(),
             breaker: settings.breaker.map(settings::Breaker::config),
             activity: activity::Config { file: settings.activity.file.clone() },
             server,
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
             on_failure,
+            not_used: agent.map(|agent| agent.not_used).unwrap_or_default(),
         })
     }
 }

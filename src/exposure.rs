@@ -1,10 +1,16 @@
 //! What a session sees, and what it may call: the gate before the executor.
 //!
 //! A tool can be called when the view lets it exist and it is shown, or was disclosed to this
-//! session. What the view hides cannot be told apart from what does not exist.
+//! session. What the view hides cannot be told apart from what does not exist. Clients may have
+//! other [names] for the tools than we; from here on there is only the canonical one.
+
+pub mod names;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
+use self::names::{Names, Naming};
 use crate::registry::view::View;
 use crate::registry::{Catalogue, Registry};
 use crate::session::Session;
@@ -24,6 +30,9 @@ const NEAR: f64 = 0.75;
 pub struct Exposure {
     registry: Arc<Registry>,
     view: View,
+    naming: Naming,
+    /// What clients call the tools of the newest snapshot that was asked for, and its version.
+    names: ArcSwap<(u64, Arc<Names>)>,
 }
 
 /// Why a name cannot be called.
@@ -57,13 +66,36 @@ impl Unresolved {
 
 impl Exposure {
     /// Makes the gate over a registry.
-    pub fn new(registry: Arc<Registry>, view: View) -> Self {
-        Self { registry, view }
+    pub fn new(registry: Arc<Registry>, view: View, naming: Naming) -> Self {
+        Self { registry, view, naming, names: ArcSwap::default() }
     }
 
     /// Returns the registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// Returns what clients call the tools of a snapshot.
+    pub fn names(&self, catalogue: &Catalogue) -> Arc<Names> {
+        let (version, made) = (catalogue.version(), self.names.load());
+        if made.0 == version {
+            return Arc::clone(&made.1);
+        }
+        let available: Vec<_> =
+            self.view.available(catalogue).map(|tool| tool.definition()).collect();
+        let names = Arc::new(Names::of(self.naming, &available));
+        if made.0 < version {
+            self.names.store(Arc::new((version, Arc::clone(&names))));
+        }
+        names
+    }
+
+    /// Finds the tool by this name, canonical or a client's; the canonical one wins.
+    pub fn find<'a>(&self, catalogue: &'a Catalogue, name: &str) -> Option<&'a Arc<dyn Tool>> {
+        let available = |name: &str| {
+            catalogue.get(name).filter(|tool| self.view.is_available(tool.definition()))
+        };
+        available(name).or_else(|| available(self.names(catalogue).canonical(name)?))
     }
 
     /// Returns the tools that `tools/list` shows a session, in the order of listing.
@@ -85,18 +117,18 @@ impl Exposure {
         session: &Session,
         name: &str,
     ) -> Result<Arc<dyn Tool>, Unresolved> {
-        let available =
-            catalogue.get(name).filter(|tool| self.view.is_available(tool.definition()));
-        let Some(tool) = available else {
+        let Some(tool) = self.find(catalogue, name) else {
             return Err(Unresolved::Unknown { nearest: self.nearest(catalogue, session, name) });
         };
         if self.is_callable(tool.as_ref(), session) {
             return Ok(Arc::clone(tool));
         }
         let canonical = tool.definition().name.as_str();
-        let words = canonical.replace('_', " ");
+        let names = self.names(catalogue);
+        let wire = names.wire(tool.definition());
+        let words = wire.replace('_', " ");
         let message = format!(
-            "{canonical} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
+            "{wire} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
         );
         Err(Unresolved::Undisclosed(
             Failure::new(TOOL_NOT_ALLOWED, message).with_detail("tool", canonical),
@@ -109,15 +141,19 @@ impl Exposure {
     }
 
     fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
+        let names = self.names(catalogue);
         let callable =
             self.view.available(catalogue).filter(|tool| self.is_callable(tool.as_ref(), session));
         let mut scored: Vec<(f64, String)> = callable
             .flat_map(|tool| {
                 let definition = tool.definition();
-                std::iter::once(definition.name.as_str().to_owned())
-                    .chain(definition.aliases.iter().cloned())
+                let (canonical, wire) = (definition.name.as_str(), names.wire(definition));
+                // Whoever means the canonical name is shown the one that is listed.
+                let score = likeness(name, wire).max(likeness(name, canonical));
+                let aliases = definition.aliases.iter();
+                let aliases = aliases.map(|alias| (likeness(name, alias), alias.clone()));
+                std::iter::once((score, wire.to_owned())).chain(aliases).collect::<Vec<_>>()
             })
-            .map(|candidate| (likeness(name, &candidate), candidate))
             .filter(|(score, _)| *score >= NEAR)
             .collect();
         scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));

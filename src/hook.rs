@@ -99,7 +99,7 @@ pub struct Registration {
     pub event: Event,
     /// Its name, for messages.
     pub name: String,
-    /// The names, as used in calls, that it is for; none given means all.
+    /// The names that it is for, canonical or as used in calls; none given means all.
     pub tools: Option<BTreeSet<String>>,
     /// How long it may take.
     pub timeout: Duration,
@@ -129,7 +129,7 @@ impl Hooks {
     ///
     /// `Ok(Some(_))` is the refusal.
     pub async fn before(&self, call: &Call) -> Result<Option<Failure>, Interrupt> {
-        for registration in self.matching(Event::Before, &call.tool_name) {
+        for registration in self.matching(Event::Before, call) {
             let hook = Arc::clone(&registration.hook);
             let copy = call.clone();
             let verdict = self.limited(registration, async move { hook.before(&copy).await }).await;
@@ -151,7 +151,7 @@ impl Hooks {
     /// Shows a finished call to the hooks and returns what they have to say, in order.
     pub async fn after(&self, finished: &Finished) -> Result<Vec<String>, Interrupt> {
         let mut feedback = Vec::new();
-        for registration in self.matching(Event::After, &finished.call.tool_name) {
+        for registration in self.matching(Event::After, &finished.call) {
             let hook = Arc::clone(&registration.hook);
             let copy = finished.clone();
             let answer = self.limited(registration, async move { hook.after(&copy).await }).await;
@@ -170,14 +170,18 @@ impl Hooks {
         Ok(feedback)
     }
 
+    /// Finds the hooks for a call, by the name that was called and by the canonical one: whichever
+    /// spelling a client chooses, it gets past none.
     fn matching<'a>(
         &'a self,
         event: Event,
-        tool_name: &'a str,
+        call: &'a Call,
     ) -> impl Iterator<Item = &'a Registration> {
         self.registrations.iter().filter(move |registration| {
-            let tools = registration.tools.as_ref();
-            registration.event == event && tools.is_none_or(|tools| tools.contains(tool_name))
+            let is_named = |tools: &BTreeSet<String>| {
+                [&call.tool_name, &call.canonical].iter().any(|name| tools.contains(*name))
+            };
+            registration.event == event && registration.tools.as_ref().is_none_or(is_named)
         })
     }
 

@@ -215,8 +215,10 @@ impl Gateway {
         let caller = self.caller("tools/list", context);
         let catalogue = self.settled(context).await?;
         let session = self.shared.parts.sessions.get(&caller.session);
-        let tools = self.shared.parts.exposure.listed(&catalogue, &session, caller.client.era);
-        list::tools(&tools, catalogue.version(), cursor, caller.client.era)
+        let Parts { exposure, .. } = &self.shared.parts;
+        let tools = exposure.listed(&catalogue, &session, caller.client.era);
+        let names = exposure.names(&catalogue);
+        list::tools(&tools, &names, catalogue.version(), cursor, caller.client.era)
     }
 }
 
@@ -248,8 +250,9 @@ impl ServerHandler for Gateway {
     }
 
     fn get_tool(&self, name: &str) -> Option<WireTool> {
-        let catalogue = self.shared.parts.exposure.registry().snapshot();
-        let definition = catalogue.get(name)?.definition();
+        let exposure = &self.shared.parts.exposure;
+        let catalogue = exposure.registry().snapshot();
+        let definition = exposure.find(&catalogue, name)?.definition();
         let schema = definition.input_schema.shared();
         Some(WireTool::new(name.to_owned(), "", schema))
     }

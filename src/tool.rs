@@ -16,6 +16,7 @@ pub mod port;
 pub mod printed;
 pub mod result;
 pub mod schema;
+pub mod suffix;
 pub mod turn;
 pub mod typed;
 
@@ -25,7 +26,8 @@ use serde_json::{Map, Value};
 pub use self::call::{Call, CallTraits, TimeoutOwner, Valid};
 pub use self::context::{CallContext, CallId, Client, Era, Principal, SessionId};
 pub use self::definition::{
-    Capabilities, Capability, DefinitionError, PreviewMode, Retention, ToolDefinition, ToolName,
+    Capabilities, Capability, DefinitionError, Origin, PreviewMode, Retention, ToolDefinition,
+    ToolName,
 };
 pub use self::interrupt::Interrupt;
 pub use self::port::{AskError, ClientPort, Closed};

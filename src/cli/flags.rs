@@ -11,6 +11,7 @@ use crate::config::settings::{
     self, ActivitySettings, Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds,
     Settings,
 };
+use crate::exposure::names::{MaxName, Style};
 
 #[derive(Debug, Args)]
 pub(super) struct Flags {
@@ -42,6 +43,13 @@ pub(super) struct Flags {
     /// Whether clients get the tools that read again what was called and what came of it.
     #[arg(long, value_name = "on|off", value_parser = on_off)]
     context: Option<bool>,
+    /// What clients call the tools of upstream servers: `mcp__server__tool`, `server__tool`, or
+    /// as the server does.
+    #[arg(long, value_name = "iris|plain|bare")]
+    names: Option<Style>,
+    /// The longest name that a client is shown, from 16 to 128 characters.
+    #[arg(long, value_name = "COUNT")]
+    max_name: Option<MaxName>,
     /// How long a call may take, in seconds.
     #[arg(long, value_name = "SECONDS")]
     tool_timeout: Option<Seconds>,
@@ -94,6 +102,8 @@ impl Flags {
             ask,
             forbid,
             context,
+            names,
+            max_name,
             tool_timeout,
             max_message_bytes,
             concurrent_calls,
@@ -117,6 +127,8 @@ impl Flags {
                 forbid: given(forbid),
             },
             context,
+            names,
+            max_name,
             limits: Limits {
                 tool_timeout_seconds: tool_timeout,
                 max_message_bytes,

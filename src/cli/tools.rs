@@ -9,6 +9,7 @@ use super::flags::Flags;
 use super::{CliError, Exit, prepare, say};
 use crate::app::App;
 use crate::app::report::Report;
+use crate::exposure::names::Names;
 use crate::process;
 use crate::tool::{Capability, ToolDefinition};
 
@@ -32,8 +33,9 @@ impl Tools {
         let settled = app.settled().await;
         let listed = settled.as_ref().map(|catalogue| {
             let tools = app.visible(catalogue);
+            let names = app.names(catalogue);
             let definitions = tools.iter().map(|tool| tool.definition());
-            if self.json { as_json(definitions) } else { as_text(definitions) }
+            if self.json { as_json(definitions, &names) } else { as_text(definitions, &names) }
         });
         let written = match &listed {
             Ok(text) => std::io::stdout().write_all(text.as_bytes()),
@@ -52,25 +54,26 @@ impl Tools {
     }
 }
 
-fn as_text<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>) -> String {
+fn as_text<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>, names: &Names) -> String {
     let mut text = String::new();
     for definition in definitions {
         let line = definition.description().trim().lines().next().unwrap_or_default();
         let end = line.char_indices().nth(SUMMARY_CHARS).map_or(line.len(), |(end, _)| end);
         let summary = &line[..end];
         let cut = if summary.len() < line.len() { "…" } else { "" };
-        text.extend([definition.name.as_str(), "\n    ", summary, cut, "\n"]);
+        text.extend([names.wire(definition), "\n    ", summary, cut, "\n"]);
     }
     text
 }
 
-fn as_json<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>) -> String {
+fn as_json<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>, names: &Names) -> String {
     let tools: Vec<Value> = definitions
         .map(|definition| {
             let capabilities: Vec<&str> =
                 definition.capabilities.iter().map(Capability::as_str).collect();
             json!({
-                "name": definition.name.as_str(),
+                "name": names.wire(definition),
+                "canonical": definition.name.as_str(),
                 "description": definition.description(),
                 "group": definition.group,
                 "capabilities": capabilities,

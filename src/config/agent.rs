@@ -48,6 +48,8 @@ const USED: [&str; 5] = ["context_policy", "mcp", "name", "permissions", "tools"
 pub struct Agent {
     /// The agent's name, if the file gives one.
     pub name: Option<String>,
+    /// The keys in it that a tool server has no use for.
+    pub not_used: Vec<String>,
     file: PathBuf,
     document: Document,
     permissions: Permissions,
@@ -140,10 +142,12 @@ impl Agent {
                 "an agent file is a mapping",
             ));
         };
+        let mut not_used = Vec::new();
         for (key, _) in entries {
             let name = key.text.as_str();
             if NOT_USED_HERE.contains(&name) {
                 tracing::debug!(key = name, "not used by a tool server");
+                not_used.push(name.to_owned());
             } else if NOT_BUILT.contains(&name) {
                 let message = "this part of an agent file is not available in this version; remove it to go on without";
                 return Err(document.error_at(key.position, name, message));
@@ -176,10 +180,14 @@ impl Agent {
             None => Permissions::default(),
         };
         let context = ContextPolicy::read(&document)?;
+        let policy = part("context_policy");
+        let idle = ["preserve_recent_tool_groups", "old_result_preview_chars"].into_iter();
+        let idle = idle.filter(|key| policy.is_some_and(|node| node.entry(key).is_some()));
+        not_used.extend(idle.map(|key| format!("context_policy.{key}")));
         let mcp = part("mcp").map(|node| document.decode_node(node, "mcp")).transpose()?;
         let name = part("name").map(|node| document.decode_node(node, "name")).transpose()?;
         let file = file.to_path_buf();
-        Ok(Self { name, file, document, permissions, tools, mcp, context })
+        Ok(Self { name, not_used, file, document, permissions, tools, mcp, context })
     }
 
     /// Returns the keys of the built-in tools; each is known, available and there once.

@@ -17,7 +17,7 @@ const PREFIX: &str = "IRIS_MCP_";
 const SECONDS: &str = "a number of seconds above 0";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 29] = [
+pub const VARIABLES: [&str; 31] = [
     "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
@@ -40,7 +40,9 @@ pub const VARIABLES: [&str; 29] = [
     "IRIS_MCP_LOG_FILE",
     "IRIS_MCP_LOG_FORMAT",
     "IRIS_MCP_MAX_MESSAGE_BYTES",
+    "IRIS_MCP_MAX_NAME",
     "IRIS_MCP_MCP",
+    "IRIS_MCP_NAMES",
     "IRIS_MCP_PERMIT",
     "IRIS_MCP_STDIO",
     "IRIS_MCP_TOKEN_FILE",
@@ -117,6 +119,8 @@ pub fn read(
             )?,
         },
         context: switch(of, "IRIS_MCP_CONTEXT")?,
+        names: parsed(of, "IRIS_MCP_NAMES", "`iris`, `plain` or `bare`")?,
+        max_name: parsed(of, "IRIS_MCP_MAX_NAME", "a whole number from 16 to 128")?,
         limits: Limits {
             tool_timeout_seconds: parsed(of, "IRIS_MCP_TOOL_TIMEOUT_SECONDS", SECONDS)?,
             max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", "a whole number above 0")?,

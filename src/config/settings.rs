@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::artifacts::ArtifactSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
+use crate::exposure::names::{MaxName, Naming, Style};
 use crate::registry::view::View;
 use crate::source::upstream::{Operator, client::Protocol};
 
@@ -44,6 +45,10 @@ pub struct Settings {
     pub artifacts: ArtifactSettings,
     /// Whether clients can read again what was called and what came of it.
     pub context: Option<bool>,
+    /// What clients call the tools of upstreams.
+    pub names: Option<Style>,
+    /// How long the name of a tool may be for clients.
+    pub max_name: Option<MaxName>,
     /// Limits.
     pub limits: Limits,
     /// When to leave a failing tool alone; without it, never.
@@ -254,6 +259,8 @@ impl Settings {
             approval: self.approval.over(below.approval),
             artifacts: self.artifacts.over(below.artifacts),
             context: self.context.or(below.context),
+            names: self.names.or(below.names),
+            max_name: self.max_name.or(below.max_name),
             limits: self.limits.over(below.limits),
             breaker: match (self.breaker, below.breaker) {
                 (Some(ours), Some(below)) => Some(ours.over(below)),
@@ -272,6 +279,10 @@ impl Settings {
             activity: ActivitySettings { file: self.activity.file.or(below.activity.file) },
             upstream,
         }
+    }
+
+    pub(super) fn naming(&self) -> Naming {
+        Naming { style: self.names.unwrap_or_default(), max: self.max_name.unwrap_or_default() }
     }
 }
 

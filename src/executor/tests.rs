@@ -42,6 +42,15 @@ async fn every_stage_runs_in_order() {
 }
 
 #[tokio::test]
+async fn h2_a_hook_is_for_a_tool_by_both_its_names() {
+    let log = Log::default();
+    let hook = |bench: Bench, name| bench.hook(name, Event::Before, Note::default()).only(name);
+    let bench = ["t", "called", "other"].into_iter().fold(Bench::new(&log), hook);
+    bench.call_as("called", tool("t", &log)).await.unwrap();
+    assert_eq!(log.take(), ["validate", "t", "called", "body"]);
+}
+
+#[tokio::test]
 async fn bad_arguments_reach_no_stage() {
     let log = Log::default();
     let bench = Bench::new(&log).hook("h", Event::Before, Note::default()).wrap("A", Wrap::Pass);

@@ -21,7 +21,11 @@ fn exposure(view: View) -> (Exposure, Arc<Catalogue>, Arc<Session>) {
     let publication = Publication { state: State::Ready, tools, ..Publication::default() };
     registry.publisher("s").publish(publication).unwrap();
     let catalogue = registry.snapshot();
-    (Exposure::new(registry, view), catalogue, Sessions::default().get(&SessionId::new("s")))
+    (
+        Exposure::new(registry, view, Naming::default()),
+        catalogue,
+        Sessions::default().get(&SessionId::new("s")),
+    )
 }
 
 fn hiding() -> View {

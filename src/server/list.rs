@@ -7,6 +7,7 @@ use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use serde_json::{Map, Value, json};
 
 use super::project::{SERVER_NAME, for_era};
+use crate::exposure::names::Names;
 use crate::registry::{Catalogue, State};
 use crate::tool::{Capability, Era, Tool, ToolDefinition};
 
@@ -60,6 +61,7 @@ fn instructions(catalogue: &Catalogue) -> Option<String> {
 /// Makes one page of `tools/list`.
 pub(super) fn tools(
     tools: &[Arc<dyn Tool>],
+    names: &Names,
     version: u64,
     cursor: Option<&str>,
     era: Era,
@@ -71,7 +73,7 @@ pub(super) fn tools(
     let mut page = Vec::new();
     let mut bytes = 0;
     for tool in tools.iter().skip(start).take(PAGE_TOOLS) {
-        let entry = Value::Object(wire(tool.definition()));
+        let entry = Value::Object(wire(tool.definition(), names));
         bytes += entry.to_string().len();
         if bytes > PAGE_BYTES && !page.is_empty() {
             break;
@@ -95,6 +97,12 @@ pub(super) fn tools(
     Ok(Value::Object(reply))
 }
 
+/// Returns how many bytes tools take in a list.
+pub fn bytes(tools: &[Arc<dyn Tool>], names: &Names) -> usize {
+    let entries = tools.iter().map(|tool| Value::Object(wire(tool.definition(), names)));
+    Value::Array(entries.collect()).to_string().len()
+}
+
 /// Reads a cursor of ours; one for another snapshot of the list is refused, not misread.
 fn offset(cursor: &str, version: u64, length: usize) -> Result<usize, ErrorData> {
     let refused = |message: &str| {
@@ -112,8 +120,9 @@ fn offset(cursor: &str, version: u64, length: usize) -> Result<usize, ErrorData>
 }
 
 /// Makes the listed form of a tool: its own server's, or ours.
-fn wire(definition: &ToolDefinition) -> Map<String, Value> {
-    let name = Value::from(definition.name.as_str());
+fn wire(definition: &ToolDefinition, names: &Names) -> Map<String, Value> {
+    let shown = names.wire(definition);
+    let name = Value::from(shown);
     let mut wire = match &definition.native {
         Some(native) => {
             let mut wire = Map::from_iter([("name".to_owned(), name.clone())]);
@@ -123,7 +132,7 @@ fn wire(definition: &ToolDefinition) -> Map<String, Value> {
         }
         None => ours(definition, name),
     };
-    let remarks = remarks(definition);
+    let remarks = remarks(definition, shown);
     match wire.get_mut("_meta") {
         Some(Value::Object(meta)) => {
             meta.insert("iris/tool".to_owned(), remarks);
@@ -156,8 +165,12 @@ fn ours(definition: &ToolDefinition, name: Value) -> Map<String, Value> {
     wire
 }
 
-fn remarks(definition: &ToolDefinition) -> Value {
+fn remarks(definition: &ToolDefinition, shown: &str) -> Value {
     let mut remarks = Map::from_iter([("group".to_owned(), definition.group.as_str().into())]);
+    let canonical = definition.name.as_str();
+    if canonical != shown {
+        remarks.insert("canonical".to_owned(), canonical.into());
+    }
     for key in ["tags", "version", "examples", "deprecated"] {
         if let Some(value) = definition.metadata.get(key) {
             remarks.insert(key.to_owned(), value.clone());

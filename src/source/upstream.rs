@@ -7,6 +7,7 @@
 //! order of names. A server is reached over a child's [standard streams](wire) or over [HTTP](http);
 //! what is [pending] on its connection is kept in one place.
 
+pub mod about;
 mod asks;
 mod backoff;
 pub mod catalog;
@@ -17,6 +18,7 @@ pub mod diagnostic;
 pub mod env;
 mod http;
 mod keeper;
+mod last_words;
 pub mod name;
 pub mod native;
 mod pending;
@@ -30,6 +32,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::about::About;
 use self::catalog::Entry;
 use self::client::Protocol;
 use self::native::{Keep, Natives};
@@ -91,6 +94,8 @@ struct Board {
 struct Place {
     entries: Vec<Entry>,
     instructions: Option<String>,
+    /// The version it was spoken to in last.
+    protocol: Option<String>,
     diagnostics: Vec<diagnostic::Diagnostic>,
     /// The names its tools were last published under, and the tools.
     names: Vec<String>,
@@ -181,6 +186,20 @@ impl Upstreams {
         })
     }
 
+    /// Returns what the operator is told of each server, in their order.
+    pub fn about(&self) -> Vec<About> {
+        let places = self.board.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.board.servers.iter().zip(places.iter());
+        let about = servers.map(|(server, place)| {
+            let failure = match &place.state {
+                State::Failed(reason) => Some(reason.as_str()),
+                State::Starting | State::Ready => None,
+            };
+            server.about(place.protocol.clone(), failure)
+        });
+        about.collect()
+    }
+
     /// Ends every server's process, all at once.
     pub async fn stop(&self, grace: Grace) {
         futures_util::future::join_all(self.board.servers.iter().map(|server| server.stop(grace)))
@@ -225,6 +244,7 @@ impl Board {
                     return;
                 }
                 tracing::info!(upstream, protocol, tools, "an upstream server is ready");
+                place.protocol = protocol;
                 place.entries = catalog.tools;
                 place.diagnostics = catalog.diagnostics;
                 place.instructions = instructions;

@@ -41,6 +41,17 @@ pub struct ToolDefinition {
     pub metadata: Map<String, Value>,
     /// The tool as its own server lists it, where it has one; goes out untouched but for its name.
     pub native: Option<Arc<Map<String, Value>>>,
+    /// The server it is a tool of, where it is not one of ours.
+    pub origin: Option<Origin>,
+}
+
+/// Which server a tool comes from, and what it is called there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The server's name, as its file has it.
+    pub server: String,
+    /// The name that the server gives the tool.
+    pub tool: String,
 }
 
 /// Which part of a long text a preview shows.
@@ -136,6 +147,7 @@ impl ToolDefinition {
             retention: Retention::default(),
             metadata: Map::new(),
             native: None,
+            origin: None,
         })
     }
 

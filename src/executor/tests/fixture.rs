@@ -485,6 +485,14 @@ impl Bench {
         self
     }
 
+    /// Lets the last hook be for calls by this name alone.
+    pub(super) fn only(mut self, name: &str) -> Self {
+        if let Some(hook) = self.hooks.last_mut() {
+            hook.tools = Some([name.to_owned()].into());
+        }
+        self
+    }
+
     pub(super) fn wrap(mut self, name: &str, wrap: Wrap) -> Self {
         self.middleware.push(Arc::new(Wrapper {
             log: self.log.clone(),
@@ -521,6 +529,11 @@ impl Bench {
 
     pub(super) async fn call(&self, tool: Fixture) -> Result<ToolResult, Interrupt> {
         self.call_in(tool, cx()).await
+    }
+
+    pub(super) async fn call_as(&self, name: &str, tool: Fixture) -> Result<ToolResult, Interrupt> {
+        let asked = Requested { name: name.to_owned(), ..Self::requested(tool) };
+        self.executor().call(asked, &cx(), &*self.approver).await
     }
 
     pub(super) async fn call_in(

@@ -1,20 +1,13 @@
 //! What a tool of a server is called here.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::hash::BuildHasher;
 
-use serde_json::json;
-use sha2::{Digest as _, Sha256};
+use serde_json::{Value, json};
 
 use crate::source::upstream::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use crate::tool::definition::MAX_NAME_CHARS;
-
-/// How many characters of a name stay before its suffix.
-const KEPT_CHARS: usize = 52;
-
-/// How many digits of the hash a suffix has.
-const SUFFIX_DIGITS: usize = 10;
+use crate::tool::suffix::suffixed;
 
 /// Names for a list of tools, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +29,7 @@ pub fn public_name(server: &str, wire_name: &str) -> String {
 
 /// Returns the suffix form of a tool's name: its beginning and a hash of its two parts.
 pub fn suffix_name(server: &str, wire_name: &str) -> String {
-    hashed(server, wire_name, &json!([server, wire_name]).to_string())
+    hashed(server, wire_name, &json!([server, wire_name]))
 }
 
 /// Names tools in order; one whose name is taken gets the suffix form.
@@ -69,7 +62,7 @@ fn next_free(server: &str, wire_name: &str, free: impl Fn(&String) -> bool) -> S
     let mut name = suffix_name(server, wire_name);
     let mut count = 2_u64;
     while !free(&name) {
-        name = hashed(server, wire_name, &json!([server, wire_name, count]).to_string());
+        name = hashed(server, wire_name, &json!([server, wire_name, count]));
         count += 1;
     }
     name
@@ -98,15 +91,8 @@ fn plain(server: &str, wire_name: &str) -> String {
     base(server, wire_name).chars().map(legal).collect()
 }
 
-fn hashed(server: &str, wire_name: &str, identity: &str) -> String {
-    let mut name = plain(server, wire_name);
-    name.truncate(KEPT_CHARS);
-    name.push_str("__");
-    for byte in Sha256::digest(identity).iter().take(SUFFIX_DIGITS / 2) {
-        // Writing to a string cannot fail.
-        let _infallible = write!(name, "{byte:02x}");
-    }
-    name
+fn hashed(server: &str, wire_name: &str, identity: &Value) -> String {
+    suffixed(&plain(server, wire_name), MAX_NAME_CHARS, identity)
 }
 
 #[cfg(test)]

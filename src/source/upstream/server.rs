@@ -12,20 +12,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Operator;
+use super::about::About;
 use super::catalog::{self, Catalog};
 use super::client::{CallError, Connection, MCP_CALL_FAILED, Protocol, Unanswered};
 use super::config::Server;
 use super::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use super::env::{Endpoint, Host, Resolved, resolve};
 use super::http::{self, Older, Remote, Streamable};
+use super::last_words::{LAST_WORDS, LastWords};
 use super::native::Natives;
 use super::pending::Pending;
+use super::secret::Secret;
 use super::wire::Wire;
-use crate::process::{Child, Grace, Processes, Spec, base_environment};
+use crate::process::{Child, Grace, Processes, Spec, base_environment, resolve_program};
 use crate::tool::{Arguments, CallContext, Failure};
 
-/// How long a server that failed to answer is given to say why.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a server that is reached by URL may take to end a session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -52,6 +53,7 @@ pub(super) struct Upstream {
     resolved: OnceLock<Resolved>,
     /// The era it was found to be of.
     era: std::sync::Mutex<Option<Protocol>>,
+    last_words: LastWords,
     /// The connection there is; the lock also lets only one start it again.
     link: Mutex<Option<Link>>,
 }
@@ -94,6 +96,7 @@ impl Upstream {
             shared,
             resolved: OnceLock::new(),
             era: std::sync::Mutex::default(),
+            last_words: LastWords::default(),
             link: Mutex::default(),
         })
     }
@@ -383,11 +386,11 @@ impl Upstream {
         match tokio::time::timeout_at(deadline, &mut opened).await {
             Ok(Ok(connection)) => Ok((connection, child)),
             Ok(Err(error)) => {
-                let (ended, words) = farewell(&child).await;
+                let (ended, words) = self.last_words.hear(&child).await;
                 let reason = format!("the handshake failed: {error}{words}");
                 Err(Unconnected { reason, ended })
             }
-            Err(_) => Err(self.not_ready(&farewell(&child).await.1).into()),
+            Err(_) => Err(self.not_ready(&self.last_words.hear(&child).await.1).into()),
         }
     }
 
@@ -396,19 +399,38 @@ impl Upstream {
         let Resolved::Stdio { command, args, cwd, env, .. } = resolved else {
             return Err("it is no command".to_owned());
         };
-        let mut environment =
-            base_environment(&self.shared.environment, &self.operator.inherit_env);
-        environment
-            .extend(env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
         let spec = Spec {
             name: self.server.name.clone(),
             program: command.into(),
             args: args.iter().map(Into::into).collect(),
             cwd: Some(cwd.clone()),
-            env: environment,
+            env: self.environment(env),
             ..Spec::default()
         };
         self.shared.processes.spawn(spec).await.map_err(|error| chain(&error))
+    }
+
+    fn environment(&self, env: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+        let mut environment =
+            base_environment(&self.shared.environment, &self.operator.inherit_env);
+        environment
+            .extend(env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        environment
+    }
+
+    /// Returns what its operator is told of it; `failure` is why it failed.
+    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&str>) -> About {
+        let resolved = self.resolved.get();
+        let program = match resolved {
+            Some(Resolved::Stdio { command, cwd, env, .. }) => {
+                resolve_program(command.as_ref(), &self.environment(env), Some(cwd)).ok()
+            }
+            _ => None,
+        };
+        let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
+        let failure = failure.map(|reason| self.last_words.apart(reason));
+        About::new(&self.server, resolved, program, protocol, failure)
     }
 
     fn resolved(&self) -> Result<&Resolved, String> {
@@ -426,7 +448,7 @@ impl Upstream {
 
     async fn last_words(&self) -> String {
         match &*self.link.lock().await {
-            Some(Link { child: Some(child), .. }) => farewell(child).await.1,
+            Some(Link { child: Some(child), .. }) => self.last_words.hear(child).await.1,
             _ => String::new(),
         }
     }
@@ -446,19 +468,6 @@ impl Upstream {
             None => {}
         }
     }
-}
-
-/// Says whether a server ended and how, and what it wrote last.
-async fn farewell(child: &Child) -> (bool, String) {
-    let exit = tokio::time::timeout(LAST_WORDS, child.wait()).await.ok();
-    let ended = exit.is_some();
-    let mut words = exit.map(|exit| format!("; it ended: {exit}")).unwrap_or_default();
-    let lines = child.last_stderr();
-    if let Some(start) = lines.len().checked_sub(5).or(Some(0)).filter(|_| !lines.is_empty()) {
-        words.push_str("; its last words: ");
-        words.push_str(&lines[start..].join(" | "));
-    }
-    (ended, words)
 }
 
 /// Writes an error with everything behind it.

@@ -12,7 +12,7 @@ use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
     Arguments, CallContext, CallTraits, Capability, DefinitionError, ErrorCode, Failure, Interrupt,
-    TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
+    Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
 };
 
 /// The result breaks the schema that its own tool promises.
@@ -41,6 +41,8 @@ impl UpstreamTool {
         definition.capabilities = [Capability::Mcp].into();
         "mcp".clone_into(&mut definition.group);
         definition.native = Some(Arc::clone(&entry.raw));
+        let (server, tool) = (upstream.name().to_owned(), entry.wire_name.clone());
+        definition.origin = Some(Origin { server, tool });
         Ok(Self { definition, entry, upstream, warned: AtomicBool::new(false) })
     }
 

@@ -1,0 +1,259 @@
+//! What `check` finds: every server, what became of its tools, and what is said and does nothing.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::App;
+use crate::config::Config;
+use crate::exposure::names::{Names, Renamed};
+use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
+use crate::server::list;
+use crate::source::upstream::about::{About, Reached};
+use crate::tool::{Tool, ToolDefinition};
+
+/// How many bytes of text make a token, about.
+const TOKEN_BYTES: usize = 4;
+
+/// What the settings say, as far as it can turn out to mean nothing.
+#[derive(Clone, Debug)]
+pub struct Said {
+    not_used: Vec<String>,
+    disabled: Vec<String>,
+    /// Servers with a section of their own.
+    operator: Vec<String>,
+    view: Vec<(&'static str, String)>,
+}
+
+/// All that was found. Its fields are what `check --json` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// Whether nothing is wrong.
+    pub ok: bool,
+    /// What is wrong, one sentence each.
+    pub problems: Vec<String>,
+    /// The upstream servers, in their order.
+    pub servers: Vec<Server>,
+    /// Those that are switched off.
+    pub disabled: Vec<String>,
+    /// Our own tools that clients see.
+    pub own_tools: Vec<String>,
+    /// What the list of all tools costs a model.
+    pub listed: Cost,
+    /// The tools that clients see under another name than they would have.
+    pub renamed: Vec<Other>,
+    /// Keys of the agent file that a tool server has no use for.
+    pub not_used: Vec<String>,
+    /// Settings that concern nothing there is.
+    pub idle: Vec<Idle>,
+}
+
+/// One upstream server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// `ready` or `failed`.
+    pub state: &'static str,
+    /// Whether its failure can end a run; none where its entry could not be read.
+    pub required: Option<bool>,
+    /// `stdio`, `streamable-http` or `sse`.
+    pub transport: Option<&'static str>,
+    /// The command as it is written, without arguments.
+    pub command: Option<String>,
+    /// The file that the command means.
+    pub program: Option<PathBuf>,
+    /// The URL as it is written, without user and query.
+    pub url: Option<String>,
+    /// `modern` or `legacy`.
+    pub era: Option<&'static str>,
+    /// The version of the protocol that is spoken.
+    pub protocol: Option<String>,
+    /// What its tools in the list cost.
+    pub listed: Cost,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// What it wrote to standard error before it failed.
+    pub stderr: Vec<String>,
+    /// What was left out, renamed or put right.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What a list of tools costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// How many tools are in it.
+    pub tools: usize,
+    /// Their bytes in the list.
+    pub bytes: usize,
+    /// About how many tokens that is.
+    pub tokens: usize,
+}
+
+/// A tool that clients see under another name than it would have.
+#[derive(Clone, Debug, Serialize)]
+pub struct Other {
+    /// Its canonical name.
+    pub canonical: String,
+    /// The name that clients see.
+    pub name: String,
+    /// Why.
+    pub message: String,
+}
+
+/// A setting that concerns nothing there is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Idle {
+    /// The setting.
+    pub setting: String,
+    /// What it names.
+    pub value: String,
+}
+
+impl Said {
+    /// Notes what the settings say, before a run takes them.
+    pub fn of(config: &Config) -> Self {
+        let Config { upstream, view, not_used, .. } = config;
+        let all = |key, names: &BTreeSet<String>| {
+            names.iter().map(move |name| (key, name.clone())).collect::<Vec<_>>()
+        };
+        Self {
+            not_used: not_used.clone(),
+            disabled: upstream.loaded.disabled.clone(),
+            operator: upstream.operator.keys().cloned().collect(),
+            view: [all("view.allow", &view.allow), all("view.deny", &view.deny)].concat(),
+        }
+    }
+}
+
+impl App {
+    /// Says what became of everything that was said; for when no source is starting any more.
+    pub fn check(&self, said: Said, catalogue: &Catalogue) -> Check {
+        let (tools, names) = (self.visible(catalogue), self.names(catalogue));
+        let servers = servers(&self.upstreams.about(), catalogue, &tools, &names);
+        let own = tools.iter().map(|tool| tool.definition()).filter(|tool| tool.origin.is_none());
+        let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
+        let problems = servers.iter().filter_map(problem).collect::<Vec<_>>();
+        Check {
+            ok: problems.is_empty(),
+            problems,
+            idle: self.idle(&said, &servers, catalogue),
+            servers,
+            disabled: said.disabled,
+            own_tools,
+            listed: cost(&tools, &names),
+            renamed: names.renamed().iter().map(other).collect(),
+            not_used: said.not_used,
+        }
+    }
+
+    fn idle(&self, said: &Said, servers: &[Server], catalogue: &Catalogue) -> Vec<Idle> {
+        let rules = self.idle_rules(catalogue).into_iter();
+        let rules = rules.map(|idle| Idle { setting: idle.flag.to_owned(), value: idle.glob });
+        let is_tool = |name: &str| {
+            let is_it = |tool: &Arc<dyn Tool>| tool.definition().name.as_str() == name;
+            catalogue.tools().iter().any(is_it)
+        };
+        let view = said.view.iter().filter(|(_, name)| !is_tool(name));
+        let view = view.map(|(key, name)| Idle { setting: (*key).to_owned(), value: name.clone() });
+        let is_server = |name: &String| {
+            said.disabled.contains(name) || servers.iter().any(|server| server.name == *name)
+        };
+        let operator = said.operator.iter().filter(|name| !is_server(name));
+        let operator =
+            operator.map(|name| Idle { setting: "upstream".to_owned(), value: name.clone() });
+        rules.chain(view).chain(operator).collect()
+    }
+}
+
+fn servers(
+    about: &[About],
+    catalogue: &Catalogue,
+    tools: &[Arc<dyn Tool>],
+    names: &Names,
+) -> Vec<Server> {
+    // What is ours has no server of its own, and comes before every one that might be called so.
+    let source = |name: &str| catalogue.sources().iter().rev().find(|one| one.source == name);
+    let known = about.iter().filter_map(|about| {
+        let is_its = |tool: &ToolDefinition| {
+            tool.origin.as_ref().is_some_and(|it| it.server == about.server)
+        };
+        let its = tools.iter().filter(|tool| is_its(tool.definition())).cloned();
+        let listed = cost(&its.collect::<Vec<_>>(), names);
+        Some(server(about, source(&about.server)?, listed))
+    });
+    let unread = catalogue.sources().iter().filter(|source| {
+        matches!(source.state, State::Failed(_))
+            && !about.iter().any(|about| about.server == source.source)
+    });
+    known.chain(unread.map(unreadable)).collect()
+}
+
+fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
+    let About { server, required, reached, protocol, failure, last_words } = about.clone();
+    let (transport, command, program, url) = match reached {
+        Reached::Command { command, program } => ("stdio", Some(command), program, None),
+        Reached::Url { transport, url } => (transport, None, None, Some(url)),
+    };
+    let (is_newer, protocol) = protocol.unzip();
+    Server {
+        name: server,
+        state: if failure.is_none() { "ready" } else { "failed" },
+        required: Some(required),
+        transport: Some(transport),
+        command,
+        program,
+        url,
+        era: is_newer.map(|is_newer| if is_newer { "modern" } else { "legacy" }),
+        protocol,
+        listed,
+        error: failure,
+        stderr: last_words,
+        diagnostics: source.diagnostics.clone(),
+    }
+}
+
+/// Describes a server whose entry in its file is wrong.
+fn unreadable(source: &SourceStatus) -> Server {
+    let error = match &source.state {
+        State::Failed(reason) => {
+            let named = format!("{}: ", source.source);
+            Some(reason.strip_prefix(&named).unwrap_or(reason).to_owned())
+        }
+        State::Starting | State::Ready => None,
+    };
+    Server {
+        name: source.source.clone(),
+        state: "failed",
+        required: None,
+        transport: None,
+        command: None,
+        program: None,
+        url: None,
+        era: None,
+        protocol: None,
+        listed: Cost::default(),
+        error,
+        stderr: Vec::new(),
+        diagnostics: source.diagnostics.clone(),
+    }
+}
+
+fn problem(server: &Server) -> Option<String> {
+    server.error.as_ref().map(|error| format!("{} failed: {error}", server.name))
+}
+
+fn cost(tools: &[Arc<dyn Tool>], names: &Names) -> Cost {
+    if tools.is_empty() {
+        return Cost::default();
+    }
+    let bytes = list::bytes(tools, names);
+    Cost { tools: tools.len(), bytes, tokens: bytes.div_ceil(TOKEN_BYTES) }
+}
+
+fn other(renamed: &Renamed) -> Other {
+    let Renamed { canonical, wire, .. } = renamed;
+    Other { canonical: canonical.clone(), name: wire.clone(), message: renamed.to_string() }
+}

@@ -1,0 +1,189 @@
+//! `check`: starts everything and says what works, what does not, and what is said in vain.
+
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+
+use clap::Args;
+
+use super::flags::Flags;
+use super::{CliError, Exit, prepare};
+use crate::app::App;
+use crate::app::check::{Check as Found, Cost, Said, Server};
+use crate::process;
+use crate::shutdown::signals;
+
+/// How much of the names of those that are waited for is shown.
+const WAITING_CHARS: usize = 50;
+
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    flags: Flags,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where a text goes: with colours, or without.
+#[derive(Clone, Copy, Debug)]
+struct Paint {
+    colours: bool,
+}
+
+impl Check {
+    pub(super) async fn run(self) -> Result<Exit, CliError> {
+        let mut signals = signals()?;
+        let _subreaper = process::become_subreaper();
+        let (mut config, processes) = prepare(self.flags, None)?;
+        // Nobody is served, so a gateway with the same settings may be running.
+        config.http = None;
+        let said = Said::of(&config);
+        let app = App::start(config, processes).await?;
+        let progress = std::io::stderr().is_terminal();
+        let found = tokio::select! {
+            catalogue = app.watched(|starting| if progress { show(starting) }) => {
+                Some(app.check(said, &catalogue))
+            }
+            _ = signals.next() => None,
+        };
+        if progress {
+            show(&[]);
+        }
+        let written = found.as_ref().map(|found| {
+            let text = if self.json { as_json(found) } else { as_text(found, Paint::of_stdout()) };
+            std::io::stdout().write_all(text.as_bytes())
+        });
+        app.end().await;
+        match (found, written) {
+            (None, _) => Ok(Exit::Cancelled),
+            // Whoever reads our output may have enough; the verdict stands.
+            (_, Some(Err(error))) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            (Some(found), _) => Ok(if found.ok { Exit::Ok } else { Exit::Failed }),
+        }
+    }
+}
+
+/// Shows on the terminal's last line what is waited for; nothing clears it.
+fn show(starting: &[&str]) {
+    let mut names: String = starting.join(", ").chars().take(WAITING_CHARS + 1).collect();
+    if names.chars().count() > WAITING_CHARS {
+        names.pop();
+        names.push('…');
+    }
+    let line = match starting.len() {
+        0 => String::new(),
+        count => format!("waiting for {count}: {}", printable(&names)),
+    };
+    // A terminal that is gone is no reason to stop.
+    drop(write!(std::io::stderr(), "\r\x1b[2K{line}"));
+}
+
+fn as_json(found: &Found) -> String {
+    let json = serde_json::to_value(found).unwrap_or_default();
+    format!("{json:#}\n")
+}
+
+fn as_text(found: &Found, paint: Paint) -> String {
+    let mut lines = Vec::new();
+    for server in &found.servers {
+        add_server(server, paint, &mut lines);
+    }
+    let named = [
+        ("switched off", &found.disabled),
+        ("own tools", &found.own_tools),
+        ("not used here, in the agent file", &found.not_used),
+    ];
+    for (what, names) in named.into_iter().filter(|(_, names)| !names.is_empty()) {
+        lines.push(format!("{what}: {}", printable(&names.join(", "))));
+    }
+    for renamed in &found.renamed {
+        let line = format!("{}: {}", renamed.canonical, renamed.message);
+        lines.push(paint.warning(&printable(&line)));
+    }
+    for idle in &found.idle {
+        let line = format!("{}: `{}` concerns nothing there is", idle.setting, idle.value);
+        lines.push(paint.warning(&printable(&line)));
+    }
+    let Cost { bytes, .. } = found.listed;
+    lines.push(format!("clients see {}, {bytes} bytes", cost(found.listed)));
+    lines.push(match found.problems.len() {
+        0 => paint.good("no problems"),
+        1 => paint.bad("1 problem"),
+        count => paint.bad(&format!("{count} problems")),
+    });
+    lines.join("\n") + "\n"
+}
+
+fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
+    let state = match &server.error {
+        None => paint.good("ready "),
+        Some(_) => paint.bad("failed"),
+    };
+    let mut parts = Vec::new();
+    if server.error.is_none() {
+        parts.push(cost(server.listed));
+    }
+    if let (Some(era), Some(version)) = (server.era, &server.protocol) {
+        parts.push(format!("{version} ({era})"));
+    }
+    parts.extend(place(server));
+    if server.required == Some(false) {
+        parts.push("not required".to_owned());
+    }
+    parts.extend(server.error.clone());
+    let (name, parts) = (printable(&server.name), printable(&parts.join("; ")));
+    lines.push(format!("{state} {name}: {parts}"));
+    lines.extend(server.stderr.iter().map(|said| format!("       | {}", printable(said))));
+    // What is wrong with the entry of a server is the reason already.
+    let told = server.diagnostics.iter().filter(|_| server.transport.is_some());
+    lines.extend(told.map(|diagnostic| {
+        let wire_name = diagnostic.wire_name.as_ref().map(|name| format!("{name}: "));
+        let line = format!("{}{}", wire_name.unwrap_or_default(), diagnostic.message);
+        format!("       {}", paint.warning(&printable(&line)))
+    }));
+}
+
+fn place(server: &Server) -> Option<String> {
+    match (&server.command, &server.program, &server.url) {
+        (Some(command), Some(program), _) if program.as_os_str() != command.as_str() => {
+            Some(format!("{command} ({})", program.display()))
+        }
+        (Some(command), _, _) => Some(command.clone()),
+        (None, _, url) => url.clone(),
+    }
+}
+
+fn cost(cost: Cost) -> String {
+    let Cost { tools, tokens, .. } = cost;
+    let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    format!("{tools}, about {tokens} tokens")
+}
+
+/// Returns a text of others as one line, without what a terminal would act on.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(escaped).collect()
+}
+
+impl Paint {
+    fn of_stdout() -> Self {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { colours: std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb }
+    }
+
+    fn good(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    fn warning(self, text: &str) -> String {
+        self.with("33", text)
+    }
+
+    fn bad(self, text: &str) -> String {
+        self.with("31", text)
+    }
+
+    fn with(self, colour: &str, text: &str) -> String {
+        if self.colours { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

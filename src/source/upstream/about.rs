@@ -1,0 +1,121 @@
+//! What the operator is told of a server, beyond what clients may know.
+
+use std::path::PathBuf;
+
+use super::config::{Http, Server, Stdio, Transport};
+use super::env::Resolved;
+use super::secret::Secret;
+
+/// The shortest value that is taken for a secret where a server repeats it.
+const SECRET_CHARS: usize = 8;
+
+/// A server as its operator is told of it; no value of a header or the environment is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub server: String,
+    /// Whether its failure is everybody's.
+    pub required: bool,
+    /// How it is reached.
+    pub reached: Reached,
+    /// Whether it is of the newer era, and which version it speaks, once that is known.
+    pub protocol: Option<(bool, String)>,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// What it wrote to standard error before it failed.
+    pub last_words: Vec<String>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// By starting a program.
+    Command {
+        /// The command as it is written; arguments may hold a key, and are not told.
+        command: String,
+        /// The file that it means, where there is one.
+        program: Option<PathBuf>,
+    },
+    /// By URL.
+    Url {
+        /// `streamable-http` or `sse`.
+        transport: &'static str,
+        /// The URL as it is written, without user and query, which may hold a key.
+        url: String,
+    },
+}
+
+impl About {
+    pub(super) fn new(
+        server: &Server,
+        resolved: Option<&Resolved>,
+        program: Option<PathBuf>,
+        protocol: Option<(bool, String)>,
+        failure: Option<(Vec<String>, String)>,
+    ) -> Self {
+        let by_url =
+            |transport, Http { url, .. }: &Http| Reached::Url { transport, url: shown(url) };
+        let reached = match &server.transport {
+            Transport::Stdio(Stdio { command, .. }) => {
+                Reached::Command { command: command.clone(), program }
+            }
+            Transport::Http(http) => by_url("streamable-http", http),
+            Transport::Sse(http) => by_url("sse", http),
+        };
+        let secrets: Vec<&Secret> = match resolved {
+            Some(Resolved::Stdio { env, .. }) => env.values().collect(),
+            _ => Vec::new(),
+        };
+        let masked = |text: &String| masked(text, secrets.iter().copied());
+        let (last_words, failure) = failure.unzip();
+        Self {
+            server: server.name.clone(),
+            required: server.required,
+            reached,
+            protocol,
+            failure: failure.as_ref().map(masked),
+            last_words: last_words.iter().flatten().map(masked).collect(),
+        }
+    }
+}
+
+/// Returns a URL without what may be a secret in it; expressions stay as they are written.
+fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
+/// Takes the values of variables out of a text; short ones and paths are no secrets.
+fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a Secret>) -> String {
+    let values = secrets.map(Secret::expose);
+    let secret = |value: &&str| value.len() >= SECRET_CHARS && !value.starts_with('/');
+    values.filter(secret).fold(text.to_owned(), |text, value| text.replace(value, "***"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_what_may_be_a_key() {
+        for (written, expected) in [
+            ("https://example.com/mcp", "https://example.com/mcp"),
+            ("https://me:pass@example.com:1/a@b?key=1#c", "https://example.com:1/a@b"),
+            ("https://${HOST}/${KEY}/mcp", "https://${HOST}/${KEY}/mcp"),
+            ("http://h?k=//x@y", "http://h"),
+            ("${URL}", "${URL}"),
+        ] {
+            assert_eq!(shown(written), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_server_repeats_of_its_variables_is_not_told() {
+        let secrets = ["s3cret-value", "short", "/a/long/path"].map(Secret::new);
+        let told = masked("s3cret-value is short, s3cret-value /a/long/path", secrets.iter());
+        assert_eq!(told, "*** is short, *** /a/long/path");
+    }
+}
