@@ -52,7 +52,7 @@ fn check(revision: &str) {
 
 /// Runs what a revision requires and returns what the suite printed.
 #[track_caller]
-fn run_suite(url: &str, revision: &str, results: &Path) -> String {
+pub(crate) fn run_suite(url: &str, revision: &str, results: &Path) -> String {
     let mut suite = command(peer("npm/node"));
     suite.arg(peer("npm/node_modules/@modelcontextprotocol/conformance/dist/index.js"));
     suite.args(["server", "--url", url, "--requirements", revision, "-o"]).arg(results);
@@ -61,19 +61,40 @@ fn run_suite(url: &str, revision: &str, results: &Path) -> String {
     summary.unwrap_or_else(|| panic!("the suite came to no end: {ended:?}"))
 }
 
-/// Returns `scenario:check` for each failed check, and `scenario` for one that failed without any.
-fn failed_checks(results: &Path, report: &str) -> BTreeSet<String> {
-    let mut failed = BTreeSet::new();
+/// A check that failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) scenario: String,
+    pub(crate) check: String,
+    /// What the suite says of it; only shown.
+    #[expect(dead_code, reason = "shown when a test fails")]
+    pub(crate) why: Value,
+}
+
+/// Reads the checks that failed out of a folder of results.
+#[track_caller]
+pub(crate) fn failed(results: &Path) -> Vec<Failed> {
+    let mut failed = Vec::new();
     for entry in fs::read_dir(results).expect("readable") {
         let path = entry.expect("readable").path();
         let checks = fs::read_to_string(path.join("checks.json")).expect("readable");
         let checks: Vec<Value> = serde_json::from_str(&checks).expect("a list of checks");
         let scenario = scenario_of(&path);
         let failures = checks.iter().filter(|check| check["status"] == "FAILURE");
-        failed.extend(
-            failures.map(|check| format!("{scenario}:{}", check["id"].as_str().expect("an id"))),
-        );
+        failed.extend(failures.map(|check| Failed {
+            scenario: scenario.clone(),
+            check: check["id"].as_str().expect("an id").to_owned(),
+            why: check["errorMessage"].clone(),
+        }));
     }
+    failed
+}
+
+/// Returns `scenario:check` for each failed check, and `scenario` for one that failed without any.
+fn failed_checks(results: &Path, report: &str) -> BTreeSet<String> {
+    let checks = failed(results).into_iter();
+    let mut failed: BTreeSet<String> =
+        checks.map(|failed| format!("{}:{}", failed.scenario, failed.check)).collect();
     for line in report.lines().filter_map(|line| line.strip_prefix("✗ ")) {
         let scenario = line.split(':').next().unwrap_or(line);
         let prefix = format!("{scenario}:");

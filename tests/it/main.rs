@@ -22,6 +22,7 @@ mod remote;
 mod session;
 mod start;
 mod stdio;
+mod through;
 mod tidy;
 mod upstream;
 mod web;
