@@ -1,4 +1,4 @@
-//! External MCP servers whose tools are published as ours.
+//! External MCP servers whose tools, and what else they offer, are published as ours.
 //!
 //! The steps before a connection are pure: a file becomes [servers](self::config), their expressions are
 //! [resolved](self::env), what they list becomes a [catalog], and every tool gets its [name]. Servers
@@ -16,13 +16,18 @@ pub mod diagnostic;
 pub mod env;
 mod http;
 mod keeper;
+mod listen;
 pub mod name;
 pub mod native;
+mod notices;
+mod offers;
 mod pending;
 mod progress;
+mod relay;
 pub mod secret;
 mod server;
 mod tool;
+mod wanted;
 mod wire;
 
 use std::collections::{BTreeMap, HashSet};
@@ -32,11 +37,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use self::catalog::Entry;
 use self::client::Protocol;
 use self::native::{Keep, Natives};
+use self::offers::Taken;
 use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
 use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
 use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
+use crate::relay::{Entry as RawEntry, Offers, Prompt};
 use crate::shutdown::Shutdown;
 use crate::tool::Tool;
 
@@ -89,11 +96,14 @@ struct Board {
 #[derive(Debug, Default)]
 struct Place {
     entries: Vec<Entry>,
+    taken: Taken,
     instructions: Option<String>,
     diagnostics: Vec<diagnostic::Diagnostic>,
     /// The names its tools were last published under, and the tools.
     names: Vec<String>,
     tools: Vec<Arc<dyn Tool>>,
+    /// What else was last published.
+    offers: Arc<Offers>,
     state: State,
     published: bool,
 }
@@ -126,9 +136,16 @@ impl Upstreams {
         let ended = shutdown.child();
         let tasks = shutdown.tasks().clone();
         let natives = Natives { keep, artifacts };
-        let shared =
-            Shared { processes, environment, workspace, max_message_bytes, natives, ended, tasks };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            processes,
+            environment,
+            workspace,
+            max_message_bytes,
+            natives,
+            ended,
+            tasks,
+            events: registry.events().clone(),
+        });
         let servers: Vec<Arc<Upstream>> = loaded
             .servers
             .into_iter()
@@ -213,24 +230,31 @@ impl Board {
         let place = &mut places[index];
         match (prepared, &place.state) {
             (Ok(prepared), _) => {
-                let Prepared { catalog, instructions, protocol } = prepared;
+                let Prepared { catalog, lists, instructions, protocol } = prepared;
                 let tools = catalog.tools.len();
-                if place.state == State::Ready
+                let (taken, more) = lists.take(upstream, &place.taken);
+                let diagnostics = [catalog.diagnostics, more].concat();
+                let same_tools =
+                    place.state == State::Ready && catalog::is_same(&place.entries, &catalog.tools);
+                if same_tools
                     && place.instructions == instructions
-                    && place.diagnostics == catalog.diagnostics
-                    && catalog::is_same(&place.entries, &catalog.tools)
+                    && place.diagnostics == diagnostics
+                    && place.taken == taken
                 {
                     tracing::debug!(upstream, protocol, tools, "an upstream server is as it was");
                     return;
                 }
                 tracing::info!(upstream, protocol, tools, "an upstream server is ready");
-                place.entries = catalog.tools;
-                place.diagnostics = catalog.diagnostics;
+                if !same_tools {
+                    place.entries = catalog.tools;
+                    // Made anew even under the same names.
+                    place.names.clear();
+                    place.tools.clear();
+                }
+                place.taken = taken;
+                place.diagnostics = diagnostics;
                 place.instructions = instructions;
                 place.state = State::Ready;
-                // Made anew even under the same names.
-                place.names.clear();
-                place.tools.clear();
             }
             (Err(reason), State::Ready) => {
                 tracing::warn!(upstream, reason, "an upstream server is not there for now");
@@ -257,12 +281,19 @@ impl Board {
         });
         let name::Assigned { names, diagnostics } = name::assign(tools, &taken);
         let mut names = names.into_iter();
+        let (mut offers, more) = self.offers(places);
+        let diagnostics = [diagnostics, more].concat();
         let mut batch = Vec::new();
         for (index, place) in places.iter_mut().enumerate() {
             let server = &self.servers[index];
             let own: Vec<String> = names.by_ref().take(place.entries.len()).collect();
-            if place.published && own == place.names || place.state == State::Starting {
+            let offers = std::mem::take(&mut offers[index]);
+            let is_same = own == place.names && offers == *place.offers;
+            if place.published && is_same || place.state == State::Starting {
                 continue;
+            }
+            if offers != *place.offers {
+                place.offers = Arc::new(offers);
             }
             if own != place.names {
                 place.tools = made(server, &place.entries, &own);
@@ -274,7 +305,8 @@ impl Board {
             let publication = Publication {
                 state: place.state.clone(),
                 tools: place.tools.clone(),
-                relay: None,
+                offers: Arc::clone(&place.offers),
+                relay: Some(Arc::<Upstream>::clone(server)),
                 instructions: place.instructions.clone(),
                 diagnostics: place.diagnostics.iter().chain(renamed).cloned().collect(),
             };
@@ -286,6 +318,37 @@ impl Board {
         if let Err(error) = self.registry.publish(batch) {
             tracing::error!(%error, "the tools of an upstream server could not be published");
         }
+    }
+
+    /// Names all prompts anew, in the order of servers, and says which addresses clash.
+    fn offers(&self, places: &[Place]) -> (Vec<Offers>, Vec<diagnostic::Diagnostic>) {
+        let places_of = || self.servers.iter().map(|server| server.name()).zip(places);
+        let prompts = places_of().flat_map(|(server, place)| {
+            place.taken.prompts.iter().map(move |(wire_name, _)| (server, wire_name.as_str()))
+        });
+        let name::Assigned { names, mut diagnostics } = name::assign_prompts(prompts);
+        diagnostics
+            .extend(offers::clashes(places_of().map(|(server, place)| (server, &place.taken))));
+        let mut names = names.into_iter();
+        let offers = places.iter().map(|place| offered(&place.taken, &mut names)).collect();
+        (offers, diagnostics)
+    }
+}
+
+fn offered(taken: &Taken, names: &mut impl Iterator<Item = String>) -> Offers {
+    let entries = |entries: &[(String, RawEntry)]| {
+        entries.iter().map(|(_, entry)| Arc::clone(entry)).collect()
+    };
+    let prompts = taken.prompts.iter().zip(names).map(|((wire_name, raw), name)| Prompt {
+        name,
+        wire_name: wire_name.clone(),
+        raw: Arc::clone(raw),
+    });
+    Offers {
+        prompts: prompts.collect(),
+        resources: entries(&taken.resources),
+        templates: entries(&taken.templates),
+        reads: taken.reads,
     }
 }
 

@@ -15,6 +15,7 @@ mod fixture;
 mod http;
 mod peers;
 mod process;
+mod relays;
 mod remote;
 mod session;
 mod start;

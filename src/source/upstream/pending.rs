@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::Mirrors;
+use super::notices;
 
 /// What a transport and the connection on top of it know together.
 #[derive(Debug, Default)]
@@ -58,7 +59,9 @@ impl Pending {
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
         let JsonRpcMessage::Request(request) = message else { return };
         match request.request {
-            ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_) => {
+            ClientRequest::CallToolRequest(_)
+            | ClientRequest::ListToolsRequest(_)
+            | ClientRequest::CustomRequest(_) => {
                 self.state().raw.insert(request.id.clone());
             }
             ClientRequest::DiscoverRequest(_) => self.state().discover = Some(request.id.clone()),
@@ -68,10 +71,13 @@ impl Pending {
 
     /// Reads a message; one that is none is given back.
     pub(super) fn read(&self, value: Value) -> Result<ServerJsonRpcMessage, Value> {
-        let value = match self.raw_response(value) {
+        let mut value = match self.raw_response(value) {
             Ok(response) => return Ok(response),
             Err(value) => value,
         };
+        if let Some(notification) = notices::raw(&mut value) {
+            return Ok(notification);
+        }
         serde_json::from_value(value.clone()).map_err(|_| value)
     }
 

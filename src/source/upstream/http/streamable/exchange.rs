@@ -13,6 +13,7 @@ use super::super::reply::{Refusal, Reply, broken, clean, lost};
 use super::super::{TELLING, headers};
 use super::{BOTH, EVENTS, Inner, Session};
 use crate::source::upstream::backoff::{Backoff, LONGEST};
+use crate::source::upstream::notices;
 use crate::source::upstream::pending::Fate;
 
 /// How often a stream that broke off before the answer is taken up again without anything new.
@@ -271,7 +272,12 @@ impl Inner {
             }
         }
         match self.pending.read(message) {
-            Ok(message) => self.hand_on(message).await,
+            Ok(mut message) => {
+                if let Some(request) = request {
+                    notices::mark(&mut message, &request.message);
+                }
+                self.hand_on(message).await;
+            }
             Err(message) if is_answer => {
                 let text = format!("its answer cannot be read: {}", clean(&message.to_string()));
                 let id = request.map(|request| request.id.clone());
@@ -321,6 +327,7 @@ impl Inner {
                         // What it said in between is lost.
                         let changed = ToolListChangedNotification::default();
                         let changed = ServerNotification::ToolListChangedNotification(changed);
+                        // All lists are read anew by it.
                         self.hand_on(JsonRpcMessage::notification(changed)).await;
                     }
                     stood = true;
