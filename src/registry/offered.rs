@@ -56,29 +56,19 @@ impl Offered {
         offered
     }
 
-    /// Returns how many entries a list has.
-    pub fn len(&self, kind: Kind) -> usize {
-        match kind {
-            Kind::Prompts => self.prompts.len(),
-            Kind::Resources => self.resources.len(),
-            Kind::ResourceTemplates => self.templates.len(),
-        }
+    /// Returns all prompts, with their sources.
+    pub fn prompts(&self) -> &[(usize, Prompt)] {
+        &self.prompts
     }
 
-    /// Returns an entry of a list as clients see it.
-    pub fn entry(&self, kind: Kind, index: usize) -> Option<Value> {
-        match kind {
-            Kind::Prompts => {
-                let (_, prompt) = self.prompts.get(index)?;
-                let mut entry = prompt.raw.as_ref().clone();
-                entry.insert("name".to_owned(), prompt.name.as_str().into());
-                Some(Value::Object(entry))
-            }
-            Kind::Resources => Some(Value::Object(self.resources.get(index)?.as_ref().clone())),
-            Kind::ResourceTemplates => {
-                Some(Value::Object(self.templates.get(index)?.as_ref().clone()))
-            }
-        }
+    /// Returns all resources.
+    pub fn resources(&self) -> &[Entry] {
+        &self.resources
+    }
+
+    /// Returns all templates of resources.
+    pub fn templates(&self) -> &[Entry] {
+        &self.templates
     }
 
     /// Returns the prompt of a name, and its source.
@@ -160,7 +150,7 @@ mod tests {
             Arc::default(),
         ];
         let offered = Offered::build(sources.iter());
-        assert_eq!((offered.len(Kind::Resources), offered.len(Kind::ResourceTemplates)), (2, 2));
+        assert_eq!((offered.resources().len(), offered.templates().len()), (2, 2));
         for (uri, owner) in [
             ("a://x/1", Some(0)),
             ("b://2", Some(1)),

@@ -19,7 +19,7 @@ use super::{Gateway, resources};
 use crate::artifact::name::SCHEME;
 use crate::registry::Catalogue;
 use crate::registry::offered::Offered;
-use crate::relay::{Kind, Relay, RelayError};
+use crate::relay::{Kind, Prompt, Relay, RelayError};
 use crate::tool::{ClientPort, Era, Interrupt};
 
 /// The upstream asks for what this client cannot be asked for here.
@@ -47,9 +47,17 @@ impl Gateway {
             Kind::ResourceTemplates => (resources::templates(), revision.resources),
         };
         let page = Page { key: kind.key(), version, cursor, era: caller.client.era };
-        page.of(ours.len() + offered.len(kind), |index| match ours.get(index) {
+        let entries = match kind {
+            Kind::Prompts => {
+                let prompts = offered.prompts();
+                return page.of(prompts.len(), |index| wire_prompt(&prompts[index].1));
+            }
+            Kind::Resources => offered.resources(),
+            Kind::ResourceTemplates => offered.templates(),
+        };
+        page.of(ours.len() + entries.len(), |index| match ours.get(index) {
             Some(entry) => entry.clone(),
-            None => offered.entry(kind, index - ours.len()).unwrap_or_default(),
+            None => Value::Object(entries[index - ours.len()].as_ref().clone()),
         })
     }
 
@@ -186,7 +194,14 @@ pub(super) fn no_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("nobody has such a resource", Some(json!({"uri": uri})))
 }
 
-/// Finds the source of a prompt and what that calls it; names of prompts go in only here.
+/// Makes the listed form of a prompt; names of prompts go out only here.
+fn wire_prompt(prompt: &Prompt) -> Value {
+    let mut entry = prompt.raw.as_ref().clone();
+    entry.insert("name".to_owned(), prompt.name.as_str().into());
+    Value::Object(entry)
+}
+
+/// Finds the source of a prompt and what that calls it; names of prompts come in only here.
 fn prompt_of(offered: &Offered, name: &str) -> Result<(usize, String), ErrorData> {
     match offered.prompt(name) {
         Some((source, prompt)) => Ok((source, prompt.wire_name.clone())),

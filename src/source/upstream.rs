@@ -102,6 +102,8 @@ struct Place {
     /// The names its tools were last published under, and the tools.
     names: Vec<String>,
     tools: Vec<Arc<dyn Tool>>,
+    /// What was last said of its names and addresses, beside those of others.
+    renamed: Vec<diagnostic::Diagnostic>,
     /// What else was last published.
     offers: Arc<Offers>,
     state: State,
@@ -288,7 +290,9 @@ impl Board {
             let server = &self.servers[index];
             let own: Vec<String> = names.by_ref().take(place.entries.len()).collect();
             let offers = std::mem::take(&mut offers[index]);
-            let is_same = own == place.names && offers == *place.offers;
+            let of_server = |said: &&diagnostic::Diagnostic| said.server == server.name();
+            let renamed: Vec<_> = diagnostics.iter().filter(of_server).cloned().collect();
+            let is_same = own == place.names && offers == *place.offers && renamed == place.renamed;
             if place.published && is_same || place.state == State::Starting {
                 continue;
             }
@@ -300,19 +304,18 @@ impl Board {
                 place.names = own;
             }
             place.published = true;
-            let renamed =
-                diagnostics.iter().filter(|diagnostic| diagnostic.server == server.name());
             let publication = Publication {
                 state: place.state.clone(),
                 tools: place.tools.clone(),
                 offers: Arc::clone(&place.offers),
                 relay: Some(Arc::<Upstream>::clone(server)),
                 instructions: place.instructions.clone(),
-                diagnostics: place.diagnostics.iter().chain(renamed).cloned().collect(),
+                diagnostics: place.diagnostics.iter().chain(&renamed).cloned().collect(),
             };
             for diagnostic in &publication.diagnostics {
                 tracing::warn!("{diagnostic}");
             }
+            place.renamed = renamed;
             batch.push((&self.publishers[index], publication));
         }
         if let Err(error) = self.registry.publish(batch) {

@@ -64,7 +64,7 @@ fn serve(home: &Home) -> Gateway {
 fn rich(era: &str) -> Value {
     json!({
         "era": era,
-        "tools": ["echo", "touch", "log", "add"],
+        "tools": ["echo", "touch", "log", "add", "crash"],
         "prompts": [
             {"zeta": 1, "name": "plain", "icons": [{"src": "x", "novel": 1.50}], "arguments": "odd"},
             {"name": "odd name", "_meta": {"b": 1, "a": 2}},
@@ -155,7 +155,7 @@ fn a_list_that_fails_costs_no_other_one() {
     home.serve(json!({"up": home.server(options)}));
     let mut session = Session::start(&home.arguments());
     session.initialize();
-    assert_eq!(session.tools().len(), 4);
+    assert_eq!(session.tools().len(), 5);
     let prompts = session.request("prompts/list", &json!({}));
     assert_eq!(prompts["result"]["prompts"], json!([]));
     let resources = session.request("resources/list", &json!({}));
@@ -433,6 +433,48 @@ fn a_stream_of_the_newer_era_has_news_of_resources() {
         assert_eq!(news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
         assert!(!session.aside.iter().any(|message| message["method"] == UPDATED));
     }
+}
+
+#[test]
+fn a_server_that_starts_again_is_told_again_what_is_wanted() {
+    for era in ERAS {
+        let home = home(era);
+        let mut session = Session::start(&home.arguments());
+        session.initialize();
+        session.tools();
+        session.request("logging/setLevel", &json!({"level": "notice"}));
+        let uri = json!({"uri": "a://host/1"});
+        let subscribed = session.request("resources/subscribe", &uri);
+        assert_eq!(subscribed["result"], json!({}), "{era}");
+        session.call("mcp__up__crash", &json!({}));
+        let told = || {
+            let ledger = home.ledger();
+            let is_news = |line: &&String| match era {
+                "modern" => line.starts_with("listen") && line.contains("a://host/1"),
+                _ => *line == "resources/subscribe a://host/1",
+            };
+            ledger.iter().filter(is_news).count()
+        };
+        eventually("it is told again", || told() == 2);
+        session.call("mcp__up__touch", &uri);
+        assert_eq!(wait_for(&mut session, UPDATED)["params"], uri, "{era}");
+        if era == "legacy" {
+            assert_eq!(home.noted("level notice"), 2);
+        }
+    }
+}
+
+#[test]
+fn a_server_without_tools_is_served() {
+    let home = Home::with_up(json!({"resources": [{"uri": "a://x"}]}));
+    let mut session = Session::start(&home.arguments());
+    session.initialize();
+    let read = session.request("resources/read", &json!({"uri": "a://x"}));
+    assert_eq!(read["result"]["contents"][0]["text"], "text of a://x");
+    // It does not have these, and says so.
+    let asked = json!({"ref": {"type": "ref/resource", "uri": "a://x"}, "argument": {"name": "n", "value": "v"}});
+    let completed = session.request("completion/complete", &asked);
+    assert_eq!(completed["result"]["completion"]["values"], json!([]));
 }
 
 #[test]

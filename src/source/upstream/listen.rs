@@ -55,9 +55,9 @@ impl Connection {
             self.try_tell("resources/unsubscribe", &uri).await;
         }
         for uri in new {
-            // One that it does not take is not offered again on this connection.
-            told.uris.insert(uri.clone());
-            self.try_tell("resources/subscribe", &uri).await;
+            if self.try_tell("resources/subscribe", &uri).await {
+                told.uris.insert(uri);
+            }
         }
     }
 
@@ -79,10 +79,12 @@ impl Connection {
         }
     }
 
-    async fn try_tell(&self, method: &str, uri: &str) {
-        if let Err(error) = self.bare(method, json!({"uri": uri})).await {
+    async fn try_tell(&self, method: &str, uri: &str) -> bool {
+        let told = self.bare(method, json!({"uri": uri})).await;
+        if let Err(error) = &told {
             tracing::debug!(upstream = self.server, %error, method, "a server did not agree");
         }
+        told.is_ok()
     }
 
     /// Keeps a stream of changes open with a server of the newer era.

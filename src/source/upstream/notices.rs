@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rmcp::model::{CustomNotification, JsonRpcMessage, ServerJsonRpcMessage, ServerNotification};
+use rmcp::model::{
+    CustomNotification, JsonRpcMessage, ProgressToken, ServerJsonRpcMessage, ServerNotification,
+};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -31,7 +34,7 @@ pub(super) struct Notices {
 
 /// Marks a notification that came on the stream of a request, by the token of its progress.
 #[derive(Clone, Debug)]
-pub(super) struct Of(pub(super) Value);
+pub(super) struct Of(pub(super) ProgressToken);
 
 impl Notices {
     pub(super) fn new(server: &str, events: Events) -> Self {
@@ -121,7 +124,8 @@ pub(super) fn mark(message: &mut ServerJsonRpcMessage, request: &Value) {
     let JsonRpcMessage::Notification(notification) = message else { return };
     if let ServerNotification::CustomNotification(notification) = &mut notification.notification
         && let Some(token) = request.pointer("/params/_meta/progressToken")
+        && let Ok(token) = ProgressToken::deserialize(token)
     {
-        notification.extensions.insert(Of(token.clone()));
+        notification.extensions.insert(Of(token));
     }
 }

@@ -37,6 +37,8 @@ struct Routes {
     calls: HashMap<ProgressToken, Call>,
     /// Reports that came before their call was noted; the oldest go first.
     early: VecDeque<ProgressNotificationParam>,
+    /// The same with log messages.
+    early_logs: VecDeque<(ProgressToken, Level, Map<String, Value>)>,
 }
 
 /// The client of a call.
@@ -67,6 +69,13 @@ impl Progress {
         }
         let session = cx.client.alone.then(|| cx.session.clone());
         let call = Call { port: Arc::clone(&cx.port), level: cx.client.log_level, session };
+        routes.early_logs.retain(|(of, level, params)| {
+            let is_own = of == token;
+            if is_own {
+                call.log(*level, params);
+            }
+            !is_own
+        });
         routes.calls.insert(token.clone(), call);
         Route { progress: self, token: token.clone() }
     }
@@ -83,8 +92,8 @@ impl Progress {
         routes.early.push_back(report);
     }
 
-    /// Hands a log message to the call it belongs to, or where that is not known to all calls
-    /// that want to hear it; each client is told once.
+    /// Hands a log message to the call it belongs to, or where none is named to all calls that
+    /// want to hear it; each client is told once.
     ///
     /// Returns whether its call is known, and the sessions that have the message now.
     pub(super) fn log(
@@ -93,23 +102,40 @@ impl Progress {
         level: Level,
         of: Option<&Of>,
     ) -> (bool, Vec<SessionId>) {
-        let token = of.and_then(|of| serde_json::from_value::<ProgressToken>(of.0.clone()).ok());
-        let routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = token.as_ref().is_some_and(|token| routes.calls.contains_key(token));
-        let concerned = routes.calls.iter().filter(|(of, call)| {
-            (!known || token.as_ref() == Some(of)) && call.level.is_some_and(|least| least <= level)
-        });
-        let mut told = Vec::new();
-        for (_, call) in concerned {
-            if let Some(session) = &call.session {
-                if told.contains(session) {
-                    continue;
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Of(token)) = of {
+            let Some(call) = routes.calls.get(token) else {
+                if routes.early_logs.len() == EARLY {
+                    routes.early_logs.pop_front();
                 }
-                told.push(session.clone());
-            }
-            call.port.log(params.clone());
+                routes.early_logs.push_back((token.clone(), level, params.clone()));
+                return (false, Vec::new());
+            };
+            call.log(level, params);
+            return (true, Vec::new());
         }
-        (known, told)
+        let mut told = Vec::new();
+        for call in routes.calls.values() {
+            match &call.session {
+                Some(session) if told.contains(session) => {}
+                session => {
+                    if call.log(level, params) {
+                        told.extend(session.clone());
+                    }
+                }
+            }
+        }
+        (false, told)
+    }
+}
+
+impl Call {
+    fn log(&self, level: Level, params: &Map<String, Value>) -> bool {
+        let is_wanted = self.level.is_some_and(|least| least <= level);
+        if is_wanted {
+            self.port.log(params.clone());
+        }
+        is_wanted
     }
 }
 

@@ -228,13 +228,14 @@ impl Relay for Upstream {
             let message = format!("{} does not tell of changes of resources", self.name());
             return Err(RelayError { code: NO_METHOD, message, data: Some(json!({"uri": uri})) });
         }
+        // Wanted before it is told, so that nobody takes it back in between.
+        let watch = self.wanted().watch(uri);
         if connection.is_newer() {
-            let watch = self.wanted().watch(uri);
             // One that does not agree will not tell; what is wanted stays wanted.
             drop(tokio::time::timeout(OWN, self.wanted().is_heard(uri)).await);
             return Ok(watch);
         }
         connection.follow(uri).await?;
-        Ok(self.wanted().watch(uri))
+        Ok(watch)
     }
 }

@@ -93,8 +93,12 @@ fn everything_over_http() {
 
 #[test]
 fn everything_tells_of_resources_and_logs() {
-    let served = Peer::everything("streamableHttp");
-    for up in [everything(), json!({"url": served.url("/mcp")})] {
+    let (served, older) = (Peer::everything("streamableHttp"), Peer::everything("sse"));
+    for up in [
+        everything(),
+        json!({"url": served.url("/mcp")}),
+        json!({"type": "sse", "url": older.url("/sse")}),
+    ] {
         let home = home(up);
         let mut session = Session::start(&home.arguments());
         session.initialize();
