@@ -6,6 +6,7 @@
 //! lasts. The order of publishers, then of tools within a publication, is the order of listing.
 
 pub mod diagnostic;
+pub mod offered;
 pub mod view;
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +16,8 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 pub use self::diagnostic::Diagnostic;
-use crate::relay::Relay;
+use self::offered::Offered;
+use crate::relay::{Events, Kind, Offers, Relay};
 use crate::tool::Tool;
 
 /// The registry: the sources' latest publications and the catalogue made of them.
@@ -27,6 +29,8 @@ pub struct Registry {
     catalogue: ArcSwap<Catalogue>,
     /// The version of that snapshot, for those who wait for a change.
     version: watch::Sender<u64>,
+    /// What sources say by themselves.
+    events: Events,
 }
 
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub struct Publication {
     /// Its tools, in its order.
     pub tools: Vec<Arc<dyn Tool>>,
     /// What it offers besides tools.
+    pub offers: Arc<Offers>,
+    /// The way to that.
     pub relay: Option<Arc<dyn Relay>>,
     /// What it has to say about itself to clients.
     pub instructions: Option<String>,
@@ -77,6 +83,19 @@ pub struct Catalogue {
     names: HashMap<String, usize>,
     aliases: HashMap<String, usize>,
     sources: Vec<SourceStatus>,
+    offered: Offered,
+    revision: Revision,
+}
+
+/// The version in which each list that clients see was last another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revision {
+    /// Of tools.
+    pub tools: u64,
+    /// Of prompts.
+    pub prompts: u64,
+    /// Of resources and their templates.
+    pub resources: u64,
 }
 
 /// What a catalogue knows of one source.
@@ -88,7 +107,7 @@ pub struct SourceStatus {
     pub state: State,
     /// How many tools it offers.
     pub tools: usize,
-    /// What it offers besides tools.
+    /// The way to what it offers besides tools.
     pub relay: Option<Arc<dyn Relay>>,
     /// What it has to say about itself to clients.
     pub instructions: Option<String>,
@@ -113,6 +132,7 @@ impl Registry {
             slots: Mutex::default(),
             catalogue: ArcSwap::default(),
             version: watch::Sender::new(0),
+            events: Events::default(),
         })
     }
 
@@ -121,7 +141,7 @@ impl Registry {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.push(Slot { source: source.into(), publication: Publication::default() });
         let slot = slots.len() - 1;
-        let catalogue = Catalogue::build(&slots, self.next_version());
+        let catalogue = Catalogue::build(&slots, &self.snapshot());
         match catalogue {
             Ok(catalogue) => self.store(catalogue),
             Err(conflict) => {
@@ -139,7 +159,7 @@ impl Registry {
             let old = std::mem::replace(&mut slots[publisher.slot].publication, publication);
             replaced.push((publisher.slot, old));
         }
-        match Catalogue::build(&slots, self.next_version()) {
+        match Catalogue::build(&slots, &self.snapshot()) {
             Ok(catalogue) => {
                 self.store(catalogue);
                 Ok(())
@@ -193,8 +213,9 @@ impl Registry {
         }
     }
 
-    fn next_version(&self) -> u64 {
-        *self.version.borrow() + 1
+    /// Returns where sources say what they say by themselves.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     fn store(&self, catalogue: Catalogue) {
@@ -221,10 +242,12 @@ fn names_of(tool: &Arc<dyn Tool>) -> impl Iterator<Item = &str> {
 // === impl Catalogue ===
 
 impl Catalogue {
-    fn build(slots: &[Slot], version: u64) -> Result<Self, NameConflict> {
-        let mut catalogue = Self { version, ..Self::default() };
+    /// Makes the snapshot that follows another one.
+    fn build(slots: &[Slot], before: &Self) -> Result<Self, NameConflict> {
+        let mut catalogue = Self { version: before.version + 1, ..Self::default() };
         for slot in slots {
-            let Publication { state, tools, relay, instructions, diagnostics } = &slot.publication;
+            let Publication { state, tools, offers: _, relay, instructions, diagnostics } =
+                &slot.publication;
             for tool in tools {
                 catalogue.add(tool)?;
             }
@@ -237,7 +260,23 @@ impl Catalogue {
                 diagnostics: diagnostics.clone(),
             });
         }
+        catalogue.offered = Offered::build(slots.iter().map(|slot| &slot.publication.offers));
+        catalogue.revision = catalogue.revised(before);
         Ok(catalogue)
+    }
+
+    /// Compares what clients see with what they saw before.
+    fn revised(&self, before: &Self) -> Revision {
+        let same_tools = self.tools.len() == before.tools.len()
+            && self.tools.iter().zip(&before.tools).all(|(one, other)| Arc::ptr_eq(one, other));
+        let is_same = |kind| self.offered.is_same(&before.offered, kind);
+        let since = |same: bool, before: u64| if same { before } else { self.version };
+        let resources = is_same(Kind::Resources) && is_same(Kind::ResourceTemplates);
+        Revision {
+            tools: since(same_tools, before.revision.tools),
+            prompts: since(is_same(Kind::Prompts), before.revision.prompts),
+            resources: since(resources, before.revision.resources),
+        }
     }
 
     fn add(&mut self, tool: &Arc<dyn Tool>) -> Result<(), NameConflict> {
@@ -258,6 +297,16 @@ impl Catalogue {
     /// Returns the number of this snapshot; each is greater than the one before.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Returns when each list was last another one.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Returns what there is besides tools.
+    pub fn offered(&self) -> &Offered {
+        &self.offered
     }
 
     /// Returns all tools in the order of listing.

@@ -1,23 +1,26 @@
 //! What a source offers besides tools: prompts, resources, completions, logging.
 //!
 //! All of it is raw JSON on the way through, because a typed copy would drop what it does not
-//! know. A source hands its relay to the registry with its publication.
+//! know. A source hands its lists and its relay to the registry with its publication; what it
+//! says by itself goes out as an [`Event`].
+
+pub mod template;
+
+use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use tokio::sync::broadcast;
 
-use crate::tool::CallContext;
+use crate::tool::{CallContext, Level, SessionId};
+
+/// How many events may wait for a slow listener, which then loses the oldest.
+const BACKLOG: usize = 1_024;
 
 /// Passes requests other than tool calls on to where they can be answered.
 #[async_trait]
-pub trait Relay: Send + Sync + std::fmt::Debug {
-    /// Returns everything of one kind that is offered here, in the source's order.
-    async fn list(
-        &self,
-        kind: Kind,
-        cx: &CallContext,
-    ) -> Result<Vec<Map<String, Value>>, RelayError>;
-
+pub trait Relay: Send + Sync + fmt::Debug {
     /// Sends one request on and returns its result as it came.
     async fn request(
         &self,
@@ -25,6 +28,36 @@ pub trait Relay: Send + Sync + std::fmt::Debug {
         params: Map<String, Value>,
         cx: &CallContext,
     ) -> Result<Value, RelayError>;
+
+    /// Asks to be told of changes of a resource, until what comes back is dropped.
+    async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError>;
+}
+
+/// Everything that a source lists besides tools, in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Offers {
+    /// What `prompts/list` shows.
+    pub prompts: Vec<Prompt>,
+    /// What `resources/list` shows.
+    pub resources: Vec<Entry>,
+    /// What `resources/templates/list` shows.
+    pub templates: Vec<Entry>,
+    /// Whether it can be asked for resources, listed or not.
+    pub reads: bool,
+}
+
+/// An entry of a list, as its source has it.
+pub type Entry = Arc<Map<String, Value>>;
+
+/// A prompt under the name that it has here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    /// The name it has here.
+    pub name: String,
+    /// The name its source gives it.
+    pub wire_name: String,
+    /// The entry, under the name that it has at its source.
+    pub raw: Entry,
 }
 
 /// What can be listed besides tools.
@@ -48,4 +81,103 @@ pub struct RelayError {
     pub message: String,
     /// Facts for programs.
     pub data: Option<Value>,
+}
+
+/// Somebody's wish to be told of changes; it ends when it is dropped.
+pub struct Watch(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+/// What a source says by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A resource has changed.
+    Updated {
+        /// The source.
+        source: String,
+        /// The resource's address.
+        uri: String,
+        /// What else is said of it.
+        params: Map<String, Value>,
+    },
+    /// A log message for all who want such.
+    Log {
+        /// How grave it is.
+        level: Level,
+        /// The message.
+        params: Map<String, Value>,
+        /// The sessions that have it already.
+        told: Vec<SessionId>,
+    },
+}
+
+/// Where sources say what they say by themselves; clones are one.
+#[derive(Clone, Debug)]
+pub struct Events(broadcast::Sender<Arc<Event>>);
+
+impl Kind {
+    /// Returns the method that lists it.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::ResourceTemplates => "resources/templates/list",
+        }
+    }
+
+    /// Returns the key of the list in its result.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resourceTemplates",
+        }
+    }
+
+    /// Returns the key of what tells an entry from the others.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::ResourceTemplates => "uriTemplate",
+        }
+    }
+}
+
+impl Watch {
+    /// Makes one that does this at its end.
+    pub fn new(end: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(end)))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(end) = self.0.take() {
+            end();
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(BACKLOG))
+    }
+}
+
+impl Events {
+    /// Says something to whoever listens.
+    pub fn tell(&self, event: Event) {
+        // Without a listener it is for nobody.
+        drop(self.0.send(Arc::new(event)));
+    }
+
+    /// Listens from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.0.subscribe()
+    }
 }

@@ -11,27 +11,35 @@ mod call;
 pub mod caller;
 mod changes;
 pub mod envelope;
+mod greet;
 pub mod http;
 pub mod list;
+mod page;
 mod parked;
 pub mod port;
 pub mod project;
+mod relays;
 mod resources;
+mod served;
 pub mod stdio;
 mod ticket;
 mod turned_away;
+mod wishes;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::FutureExt as _;
+#[expect(deprecated, reason = "the older era has it")]
+use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscriptionFilter,
-    Tool as WireTool,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool as WireTool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -39,29 +47,20 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use self::call::Ended;
-use self::caller::{Caller, Connection};
+use self::caller::Connection;
 use self::parked::Parked;
 use self::ticket::Tickets;
 use crate::artifact::ArtifactStore;
+use crate::artifact::name::SCHEME;
 use crate::executor::Executor;
 use crate::exposure::Exposure;
 use crate::registry::Catalogue;
+use crate::relay::Kind;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
-use crate::tool::Era;
+use crate::tool::SessionId;
 
 pub use self::approve::Mode as ApprovalMode;
-
-/// Methods of both eras that are served.
-const SERVED: [&str; 5] =
-    ["resources/list", "resources/read", "resources/templates/list", "tools/call", "tools/list"];
-/// Methods that only the older era has.
-const SERVED_LEGACY: [&str; 2] = ["initialize", "ping"];
-/// Methods that only the modern era has.
-const SERVED_MODERN: [&str; 2] = ["server/discover", "subscriptions/listen"];
-
-/// How many clients are remembered for the log.
-const KNOWN_CLIENTS: usize = 1_000;
 
 /// What the operator decides about serving.
 #[derive(Clone, Debug)]
@@ -106,6 +105,8 @@ pub struct Gateway {
     connection: Arc<Connection>,
     /// Whether the first message of this connection was logged.
     greeted: Arc<AtomicBool>,
+    /// The session of a connection of the older era.
+    session: Arc<ArcSwapOption<SessionId>>,
 }
 
 #[derive(Debug)]
@@ -135,14 +136,20 @@ impl Gateway {
         let shared =
             Shared { config, parts, calls, known: Mutex::default(), tickets, parked, about };
         let connection = Arc::new(Connection::stdio());
-        Self { shared: Arc::new(shared), connection, greeted: Arc::default() }
+        Self {
+            shared: Arc::new(shared),
+            connection,
+            greeted: Arc::default(),
+            session: Arc::default(),
+        }
     }
 
     /// Returns the gateway as it serves another connection.
     #[must_use]
     pub fn on(&self, connection: Connection) -> Self {
         let shared = Arc::clone(&self.shared);
-        Self { shared, connection: Arc::new(connection), greeted: Arc::default() }
+        let connection = Arc::new(connection);
+        Self { shared, connection, greeted: Arc::default(), session: Arc::default() }
     }
 
     /// Returns the configuration.
@@ -153,42 +160,6 @@ impl Gateway {
     /// Returns what the gateway answers from.
     pub fn parts(&self) -> &Parts {
         &self.shared.parts
-    }
-
-    /// Says who is asking, and logs the first message of a connection.
-    fn caller(&self, method: &str, context: &RequestContext<RoleServer>) -> Caller {
-        let caller = caller::identify(context, &self.connection);
-        if self.is_first(&caller) {
-            let version = context.protocol_version().map(|version| version.to_string());
-            tracing::info!(
-                transport = self.connection.transport(),
-                method,
-                client.name = caller.client.name,
-                client.version = caller.client_version,
-                protocol = version,
-                principal = caller.principal.as_str(),
-                "a client connected"
-            );
-        }
-        caller
-    }
-
-    /// Says whether a client was not heard of yet.
-    fn is_first(&self, caller: &Caller) -> bool {
-        if self.greeted.swap(true, Ordering::Relaxed) {
-            return false;
-        }
-        if self.connection.transport() == "stdio" || caller.client.era == Era::Legacy {
-            return true;
-        }
-        // Each request is a connection of its own here; a client is known by what it calls itself.
-        let session = caller.session.as_str().to_owned();
-        let client = (session, caller.client.name.clone(), caller.client_version.clone());
-        let mut known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_CLIENTS {
-            known.clear();
-        }
-        known.insert(client)
     }
 
     /// Waits until every source is ready or has failed.
@@ -295,23 +266,53 @@ impl ServerHandler for Gateway {
         Ok(envelope::call(reply))
     }
 
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let page = guarded(self.offered(Kind::Prompts, cursor.as_deref(), &context)).await?;
+        Ok(envelope::prompts(page))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let reply = guarded(self.prompt(request, &context)).await?;
+        Ok(envelope::prompt(reply))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let reply = guarded(self.completion(request, &context)).await?;
+        Ok(envelope::completion(reply))
+    }
+
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = self.caller("resources/list", &context);
         let cursor = request.and_then(|request| request.cursor);
-        let artifacts = &self.shared.parts.artifacts;
-        guarded(resources::list(artifacts, &caller.session, cursor.as_deref())).await
+        let page = guarded(self.offered(Kind::Resources, cursor.as_deref(), &context)).await?;
+        Ok(envelope::resources(page))
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates())
+        let cursor = request.and_then(|request| request.cursor);
+        let kind = Kind::ResourceTemplates;
+        let page = guarded(self.offered(kind, cursor.as_deref(), &context)).await?;
+        Ok(envelope::templates(page))
     }
 
     async fn read_resource(
@@ -319,29 +320,55 @@ impl ServerHandler for Gateway {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if !request.uri.starts_with(SCHEME) {
+            let reply = guarded(self.read(request, &context)).await?;
+            return Ok(envelope::resource(reply));
+        }
         let caller = self.caller("resources/read", &context);
         let artifacts = &self.shared.parts.artifacts;
         let read = guarded(resources::read(artifacts, &caller.session, &request.uri)).await?;
         Ok(read.into())
     }
 
+    #[expect(deprecated, reason = "the older era has it")]
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        guarded(self.level(request.level, &context)).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        guarded(self.watch(&request.uri, &context)).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.unwatch(&request.uri, &context);
+        Ok(())
+    }
+
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let mut accepted = SubscriptionFilter::default();
-        accepted.tools_list_changed = requested.tools_list_changed;
-        Some(accepted)
+        Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let Parts { exposure, shutdown, .. } = &self.shared.parts;
-        changes::listen(exposure.registry(), shutdown, context).await
+        changes::listen(self, context).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Parts { exposure, shutdown, .. } = &self.shared.parts;
-        changes::announce(exposure.registry(), shutdown, context.peer);
+        changes::announce(self, context.peer);
     }
 
     async fn on_custom_request(
@@ -349,20 +376,6 @@ impl ServerHandler for Gateway {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method = request.method;
-        let of_era = match caller::era(&context) {
-            Era::Legacy => SERVED_LEGACY,
-            Era::Modern => SERVED_MODERN,
-        };
-        // A method that is served comes here when its parameters cannot be read.
-        if SERVED.contains(&method.as_str()) || of_era.contains(&method.as_str()) {
-            let message = format!("the parameters of {method} are missing or of the wrong type");
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            format!("there is no method {method}"),
-            None,
-        ))
+        Err(served::unread(&request.method, caller::era(&context)))
     }
 }

@@ -1,5 +1,6 @@
 //! What is kept for one client between its calls, and nothing else is.
 
+mod hearing;
 pub mod record;
 
 use std::collections::{HashMap, HashSet};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
+use self::hearing::Hearing;
 use self::record::Record;
 use crate::permission::{Grants, Request};
 use crate::tool::{Client, SessionId};
@@ -30,6 +32,8 @@ pub struct Session {
     /// What was called and what came of it: one where the session is one client's, else one for
     /// each name that a client gives itself.
     records: Mutex<LruCache<String, Arc<Record>>>,
+    /// What it wants to hear without asking.
+    hearing: Mutex<Hearing>,
 }
 
 /// How many clients that share a session have records; the one that is silent longest loses its.
@@ -54,6 +58,17 @@ impl Sessions {
                 session
             }
         }
+    }
+
+    /// Returns a session, if there is one.
+    pub fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Returns all sessions.
+    fn all(&self) -> Vec<Arc<Session>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().map(Arc::clone).collect()
     }
 
     /// Forgets a session.
@@ -81,6 +96,7 @@ impl Session {
             grants: Mutex::default(),
             read_state: ReadState::default(),
             records: Mutex::new(LruCache::new(MOST_RECORDS)),
+            hearing: Mutex::default(),
         }
     }
 

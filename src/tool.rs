@@ -12,6 +12,7 @@ pub mod definition;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod interrupt;
+pub mod level;
 pub mod port;
 pub mod printed;
 pub mod result;
@@ -30,6 +31,7 @@ pub use self::definition::{
     ToolName,
 };
 pub use self::interrupt::Interrupt;
+pub use self::level::Level;
 pub use self::port::{AskError, ClientPort, Closed};
 pub use self::result::{Artifact, Block, ErrorCode, Failure, Hold, Image, ImageFile, ToolResult};
 pub use self::schema::{InputSchema, SchemaError};

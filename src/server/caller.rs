@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::Config;
 use crate::activity::Who;
-use crate::tool::{CallContext, CallId, Client, ClientPort, Era, Principal, SessionId};
+use crate::tool::{CallContext, CallId, Client, ClientPort, Era, Level, Principal, SessionId};
 
 /// The header that names a legacy session (MCP 2025-11-25 §basic/transports).
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
@@ -81,7 +81,7 @@ pub(super) fn identify(context: &RequestContext<RoleServer>, connection: &Connec
     let client = Client {
         era,
         capabilities: capabilities(context),
-        log_level: context.meta.get(LOG_LEVEL).and_then(Value::as_str).map(str::to_owned),
+        log_level: context.meta.get(LOG_LEVEL).and_then(Value::as_str).and_then(Level::parse),
         meta: context.meta.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         name,
         alone: era == Era::Legacy || connection.is_one_client(),

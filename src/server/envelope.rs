@@ -10,7 +10,9 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, CustomResult, JsonRpcMessage, ListToolsResult, MetaObject,
+    CallToolResponse, CallToolResult, CompleteResult, CustomResult, GetPromptResponse,
+    GetPromptResult, JsonRpcMessage, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, MetaObject, ReadResourceResponse, ReadResourceResult,
     ServerResult,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -41,6 +43,43 @@ pub(super) fn tools(reply: Value) -> ListToolsResult {
     ListToolsResult { meta: Some(sealed(reply)), ..ListToolsResult::default() }
 }
 
+/// Packs the reply to `prompts/list`.
+pub(super) fn prompts(reply: Value) -> ListPromptsResult {
+    ListPromptsResult { meta: Some(sealed(reply)), ..ListPromptsResult::default() }
+}
+
+/// Packs the reply to `prompts/get`.
+pub(super) fn prompt(reply: Value) -> GetPromptResponse {
+    let mut result = GetPromptResult::new(Vec::new());
+    result.meta = Some(sealed(reply));
+    result.into()
+}
+
+/// Packs the reply to `resources/list`.
+pub(super) fn resources(reply: Value) -> ListResourcesResult {
+    ListResourcesResult { meta: Some(sealed(reply)), ..ListResourcesResult::default() }
+}
+
+/// Packs the reply to `resources/templates/list`.
+pub(super) fn templates(reply: Value) -> ListResourceTemplatesResult {
+    let meta = Some(sealed(reply));
+    ListResourceTemplatesResult { meta, ..ListResourceTemplatesResult::default() }
+}
+
+/// Packs the reply to `resources/read`.
+pub(super) fn resource(reply: Value) -> ReadResourceResponse {
+    let mut result = ReadResourceResult::new(Vec::new());
+    result.meta = Some(sealed(reply));
+    result.into()
+}
+
+/// Packs the reply to `completion/complete`.
+pub(super) fn completion(reply: Value) -> CompleteResult {
+    let mut result = CompleteResult::default();
+    result.meta = Some(sealed(reply));
+    result
+}
+
 /// Unpacks a message that is about to be written.
 pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
     let JsonRpcMessage::Response(response) = message else {
@@ -49,6 +88,12 @@ pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
     let meta = match &mut response.result {
         ServerResult::CallToolResult(result) => &mut result.meta,
         ServerResult::ListToolsResult(result) => &mut result.meta,
+        ServerResult::ListPromptsResult(result) => &mut result.meta,
+        ServerResult::GetPromptResult(result) => &mut result.meta,
+        ServerResult::ListResourcesResult(result) => &mut result.meta,
+        ServerResult::ListResourceTemplatesResult(result) => &mut result.meta,
+        ServerResult::ReadResourceResult(result) => &mut result.meta,
+        ServerResult::CompleteResult(result) => &mut result.meta,
         _ => return,
     };
     if let Some(reply) = meta.as_mut().and_then(|meta| meta.0.remove(KEY)) {

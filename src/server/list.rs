@@ -6,24 +6,29 @@ use rmcp::ErrorData;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use serde_json::{Map, Value, json};
 
-use super::project::{SERVER_NAME, for_era};
+use super::page::Page;
+use super::project::SERVER_NAME;
 use crate::exposure::names::Names;
 use crate::registry::{Catalogue, State};
 use crate::tool::{Capability, Era, Tool, ToolDefinition};
 
-/// The most tools on one page; many clients read only the first.
-const PAGE_TOOLS: usize = 2_000;
-/// The most bytes of tools on one page.
-const PAGE_BYTES: usize = 4_000_000;
 /// The most characters of instructions; some clients cut what is longer.
 const INSTRUCTIONS_CHARS: usize = 2_000;
 
 /// Makes what a handshake says of us.
+#[expect(deprecated, reason = "there is logging, as long as clients have it")]
 pub(super) fn about(catalogue: &Catalogue) -> ServerConfig {
+    // All there can be, whatever there is now: sources come and go.
     let capabilities = ServerCapabilities::builder()
+        .enable_logging()
+        .enable_completions()
+        .enable_prompts()
+        .enable_prompts_list_changed()
+        .enable_resources()
+        .enable_resources_list_changed()
+        .enable_resources_subscribe()
         .enable_tools()
         .enable_tool_list_changed()
-        .enable_resources()
         .build();
     let implementation = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
     let mut config = ServerConfig::new(capabilities).with_server_info(implementation);
@@ -66,57 +71,14 @@ pub(super) fn tools(
     cursor: Option<&str>,
     era: Era,
 ) -> Result<Value, ErrorData> {
-    let start = match cursor {
-        Some(cursor) => offset(cursor, version, tools.len())?,
-        None => 0,
-    };
-    let mut page = Vec::new();
-    let mut bytes = 0;
-    for tool in tools.iter().skip(start).take(PAGE_TOOLS) {
-        let entry = Value::Object(wire(tool.definition(), names));
-        bytes += entry.to_string().len();
-        if bytes > PAGE_BYTES && !page.is_empty() {
-            break;
-        }
-        page.push(entry);
-    }
-    let end = start + page.len();
-    let mut reply = Map::from_iter([("tools".to_owned(), Value::Array(page))]);
-    if end < tools.len() {
-        reply.insert("nextCursor".to_owned(), format!("{version}:{end}").into());
-    }
-    if era == Era::Modern {
-        // What a client may see depends on who it is, and changes without notice.
-        reply.insert("ttlMs".to_owned(), 0.into());
-        reply.insert("cacheScope".to_owned(), "private".into());
-    }
-    for_era(&mut reply, era);
-    if era == Era::Legacy {
-        reply.shift_remove("_meta");
-    }
-    Ok(Value::Object(reply))
+    let page = Page { key: "tools", version, cursor, era };
+    page.of(tools.len(), |index| Value::Object(wire(tools[index].definition(), names)))
 }
 
 /// Returns how many bytes tools take in a list.
 pub fn bytes(tools: &[Arc<dyn Tool>], names: &Names) -> usize {
     let entries = tools.iter().map(|tool| Value::Object(wire(tool.definition(), names)));
     Value::Array(entries.collect()).to_string().len()
-}
-
-/// Reads a cursor of ours; one for another snapshot of the list is refused, not misread.
-fn offset(cursor: &str, version: u64, length: usize) -> Result<usize, ErrorData> {
-    let refused = |message: &str| {
-        let message = format!("{message}; start again without a cursor");
-        Err(ErrorData::invalid_params(message, Some(json!({"cursor": cursor}))))
-    };
-    let Some((made_for, offset)) = cursor.split_once(':') else {
-        return refused("this cursor is not one of ours");
-    };
-    match (made_for.parse::<u64>(), offset.parse::<usize>()) {
-        (Ok(made_for), Ok(offset)) if made_for == version && offset <= length => Ok(offset),
-        (Ok(_), Ok(_)) => refused("the list has changed since this cursor was given"),
-        _ => refused("this cursor is not one of ours"),
-    }
 }
 
 /// Makes the listed form of a tool: its own server's, or ours.

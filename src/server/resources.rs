@@ -10,11 +10,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ErrorData;
-use rmcp::model::{
-    ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
-};
-use serde_json::json;
+use rmcp::model::{MetaObject, ReadResourceResult, ResourceContents};
+use serde_json::{Value, json};
 
 use crate::artifact::name::SCHEME;
 use crate::artifact::{Area, ArtifactStore, Key, Listed};
@@ -26,8 +23,6 @@ const TEXT_PAGE: u64 = 50_000;
 const TEXT_MOST: u64 = 1_000_000;
 /// How many bytes of anything else are read at most.
 const BLOB_PAGE: u64 = 16 << 20;
-/// How many resources are on one page of the list.
-const LISTED: usize = 500;
 /// The `_meta` key that says which part of a resource this is, and what the next one is called.
 const PAGE_KEY: &str = "iris/page";
 
@@ -43,35 +38,22 @@ struct Part {
 pub(super) async fn list(
     artifacts: &Arc<ArtifactStore>,
     session: &SessionId,
-    cursor: Option<&str>,
-) -> Result<ListResourcesResult, ErrorData> {
-    let start: usize = match cursor.map(str::parse) {
-        None => 0,
-        Some(Ok(start)) => start,
-        Some(Err(_)) => {
-            let message = "this cursor is not one of ours; start again without a cursor";
-            return Err(ErrorData::invalid_params(message, Some(json!({"cursor": cursor}))));
-        }
-    };
+) -> Result<Vec<Value>, ErrorData> {
     let (store, of) = (Arc::clone(artifacts), session.clone());
     let all = on_thread(move || store.list(of.as_str())).await.map_err(|error| {
         ErrorData::internal_error(format!("the artifacts cannot be listed: {error}"), None)
     })?;
-    let page: Vec<Resource> = all.iter().skip(start).take(LISTED).map(resource).collect();
-    let end = start.saturating_add(page.len());
-    let mut reply = ListResourcesResult::with_all_items(page);
-    reply.next_cursor = (end < all.len()).then(|| end.to_string());
-    Ok(reply)
+    Ok(all.iter().map(resource).collect())
 }
 
 /// Says what addresses of artifacts look like.
-pub(super) fn templates() -> ListResourceTemplatesResult {
-    let template = ResourceTemplate::new(format!("{SCHEME}{{kind}}/{{file}}{{?offset,limit}}"), "artifact")
-        .with_title("Artifact")
-        .with_description(
-            "A result, image or file kept by this server. Long ones are read in parts: offset and limit count characters of texts and bytes of anything else, and `_meta[\"iris/page\"]` of a part has the address of the next one.",
-        );
-    ListResourceTemplatesResult::with_all_items(vec![template])
+pub(super) fn templates() -> Vec<Value> {
+    vec![json!({
+        "uriTemplate": format!("{SCHEME}{{kind}}/{{file}}{{?offset,limit}}"),
+        "name": "artifact",
+        "title": "Artifact",
+        "description": "A result, image or file kept by this server. Long ones are read in parts: offset and limit count characters of texts and bytes of anything else, and `_meta[\"iris/page\"]` of a part has the address of the next one.",
+    })]
 }
 
 /// Reads a part of an artifact of a session.
@@ -194,7 +176,7 @@ impl Part {
     }
 }
 
-fn resource(listed: &Listed) -> Resource {
+fn resource(listed: &Listed) -> Value {
     let Listed { key, size_bytes, used: _ } = listed;
     let title = match key.area() {
         Area::Images => "An image",
@@ -204,10 +186,13 @@ fn resource(listed: &Listed) -> Resource {
             _ => "A published file",
         },
     };
-    Resource::new(key.uri(), key.file())
-        .with_title(title)
-        .with_mime_type(mime_type(key))
-        .with_size(*size_bytes)
+    json!({
+        "uri": key.uri(),
+        "name": key.file(),
+        "title": title,
+        "mimeType": mime_type(key),
+        "size": size_bytes,
+    })
 }
 
 /// Returns the media type of an artifact, by its name.

@@ -1,4 +1,4 @@
-//! External MCP servers whose tools are published as ours.
+//! External MCP servers whose tools, and what else they offer, are published as ours.
 //!
 //! The steps before a connection are pure: a file becomes [servers](self::config), their expressions are
 //! [resolved](self::env), what they list becomes a [catalog], and every tool gets its [name]. Servers
@@ -19,13 +19,18 @@ pub mod env;
 mod http;
 mod keeper;
 mod last_words;
+mod listen;
 pub mod name;
 pub mod native;
+mod notices;
+mod offers;
 mod pending;
 mod progress;
+mod relay;
 pub mod secret;
 mod server;
 mod tool;
+mod wanted;
 mod wire;
 
 use std::collections::{BTreeMap, HashSet};
@@ -36,11 +41,13 @@ use self::about::About;
 use self::catalog::Entry;
 use self::client::Protocol;
 use self::native::{Keep, Natives};
+use self::offers::Taken;
 use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
 use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
 use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
+use crate::relay::{Entry as RawEntry, Offers, Prompt};
 use crate::shutdown::Shutdown;
 use crate::tool::Tool;
 
@@ -93,6 +100,7 @@ struct Board {
 #[derive(Debug, Default)]
 struct Place {
     entries: Vec<Entry>,
+    taken: Taken,
     instructions: Option<String>,
     /// The version it was spoken to in last.
     protocol: Option<String>,
@@ -100,6 +108,10 @@ struct Place {
     /// The names its tools were last published under, and the tools.
     names: Vec<String>,
     tools: Vec<Arc<dyn Tool>>,
+    /// What was last said of its names and addresses, beside those of others.
+    renamed: Vec<diagnostic::Diagnostic>,
+    /// What else was last published.
+    offers: Arc<Offers>,
     state: State,
     published: bool,
 }
@@ -132,9 +144,16 @@ impl Upstreams {
         let ended = shutdown.child();
         let tasks = shutdown.tasks().clone();
         let natives = Natives { keep, artifacts };
-        let shared =
-            Shared { processes, environment, workspace, max_message_bytes, natives, ended, tasks };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            processes,
+            environment,
+            workspace,
+            max_message_bytes,
+            natives,
+            ended,
+            tasks,
+            events: registry.events().clone(),
+        });
         let servers: Vec<Arc<Upstream>> = loaded
             .servers
             .into_iter()
@@ -233,25 +252,32 @@ impl Board {
         let place = &mut places[index];
         match (prepared, &place.state) {
             (Ok(prepared), _) => {
-                let Prepared { catalog, instructions, protocol } = prepared;
+                let Prepared { catalog, lists, instructions, protocol } = prepared;
                 let tools = catalog.tools.len();
-                if place.state == State::Ready
+                let (taken, more) = lists.take(upstream, &place.taken);
+                let diagnostics = [catalog.diagnostics, more].concat();
+                let same_tools =
+                    place.state == State::Ready && catalog::is_same(&place.entries, &catalog.tools);
+                if same_tools
                     && place.instructions == instructions
-                    && place.diagnostics == catalog.diagnostics
-                    && catalog::is_same(&place.entries, &catalog.tools)
+                    && place.diagnostics == diagnostics
+                    && place.taken == taken
                 {
                     tracing::debug!(upstream, protocol, tools, "an upstream server is as it was");
                     return;
                 }
                 tracing::info!(upstream, protocol, tools, "an upstream server is ready");
                 place.protocol = protocol;
-                place.entries = catalog.tools;
-                place.diagnostics = catalog.diagnostics;
+                if !same_tools {
+                    place.entries = catalog.tools;
+                    // Made anew even under the same names.
+                    place.names.clear();
+                    place.tools.clear();
+                }
+                place.taken = taken;
+                place.diagnostics = diagnostics;
                 place.instructions = instructions;
                 place.state = State::Ready;
-                // Made anew even under the same names.
-                place.names.clear();
-                place.tools.clear();
             }
             (Err(reason), State::Ready) => {
                 tracing::warn!(upstream, reason, "an upstream server is not there for now");
@@ -278,35 +304,75 @@ impl Board {
         });
         let name::Assigned { names, diagnostics } = name::assign(tools, &taken);
         let mut names = names.into_iter();
+        let (mut offers, more) = self.offers(places);
+        let diagnostics = [diagnostics, more].concat();
         let mut batch = Vec::new();
         for (index, place) in places.iter_mut().enumerate() {
             let server = &self.servers[index];
             let own: Vec<String> = names.by_ref().take(place.entries.len()).collect();
-            if place.published && own == place.names || place.state == State::Starting {
+            let offers = std::mem::take(&mut offers[index]);
+            let of_server = |said: &&diagnostic::Diagnostic| said.server == server.name();
+            let renamed: Vec<_> = diagnostics.iter().filter(of_server).cloned().collect();
+            let is_same = own == place.names && offers == *place.offers && renamed == place.renamed;
+            if place.published && is_same || place.state == State::Starting {
                 continue;
+            }
+            if offers != *place.offers {
+                place.offers = Arc::new(offers);
             }
             if own != place.names {
                 place.tools = made(server, &place.entries, &own);
                 place.names = own;
             }
             place.published = true;
-            let renamed =
-                diagnostics.iter().filter(|diagnostic| diagnostic.server == server.name());
             let publication = Publication {
                 state: place.state.clone(),
                 tools: place.tools.clone(),
-                relay: None,
+                offers: Arc::clone(&place.offers),
+                relay: Some(Arc::<Upstream>::clone(server)),
                 instructions: place.instructions.clone(),
-                diagnostics: place.diagnostics.iter().chain(renamed).cloned().collect(),
+                diagnostics: place.diagnostics.iter().chain(&renamed).cloned().collect(),
             };
             for diagnostic in &publication.diagnostics {
                 tracing::warn!("{diagnostic}");
             }
+            place.renamed = renamed;
             batch.push((&self.publishers[index], publication));
         }
         if let Err(error) = self.registry.publish(batch) {
             tracing::error!(%error, "the tools of an upstream server could not be published");
         }
+    }
+
+    /// Names all prompts anew, in the order of servers, and says which addresses clash.
+    fn offers(&self, places: &[Place]) -> (Vec<Offers>, Vec<diagnostic::Diagnostic>) {
+        let places_of = || self.servers.iter().map(|server| server.name()).zip(places);
+        let prompts = places_of().flat_map(|(server, place)| {
+            place.taken.prompts.iter().map(move |(wire_name, _)| (server, wire_name.as_str()))
+        });
+        let name::Assigned { names, mut diagnostics } = name::assign_prompts(prompts);
+        diagnostics
+            .extend(offers::clashes(places_of().map(|(server, place)| (server, &place.taken))));
+        let mut names = names.into_iter();
+        let offers = places.iter().map(|place| offered(&place.taken, &mut names)).collect();
+        (offers, diagnostics)
+    }
+}
+
+fn offered(taken: &Taken, names: &mut impl Iterator<Item = String>) -> Offers {
+    let entries = |entries: &[(String, RawEntry)]| {
+        entries.iter().map(|(_, entry)| Arc::clone(entry)).collect()
+    };
+    let prompts = taken.prompts.iter().zip(names).map(|((wire_name, raw), name)| Prompt {
+        name,
+        wire_name: wire_name.clone(),
+        raw: Arc::clone(raw),
+    });
+    Offers {
+        prompts: prompts.collect(),
+        resources: entries(&taken.resources),
+        templates: entries(&taken.templates),
+        reads: taken.reads,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::{ClientPort, Turn};
+use crate::tool::{ClientPort, Level, Turn};
 
 /// Everything a body may know of its caller.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Client {
     /// Its declared capabilities, as it sent them.
     pub capabilities: Map<String, Value>,
     /// The least level of log messages it asked for.
-    pub log_level: Option<String>,
+    pub log_level: Option<Level>,
     /// The request's `_meta`, as it came.
     pub meta: Map<String, Value>,
     /// The name it gives itself.

@@ -18,6 +18,7 @@ mod http;
 mod names;
 mod peers;
 mod process;
+mod relays;
 mod remote;
 mod session;
 mod start;

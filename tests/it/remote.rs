@@ -1,7 +1,7 @@
 //! Upstream servers that are reached by URL: good ones, bad ones, and real ones.
 
 mod kept;
-mod real;
+pub(crate) mod real;
 mod suite;
 
 use std::io::{BufRead as _, BufReader};

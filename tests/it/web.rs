@@ -196,7 +196,7 @@ impl Web {
     fn begin_as(&mut self, method: &str, params: &Value) -> TcpStream {
         let message = self.message(method, params);
         self.next += 1;
-        let name = params["name"].as_str().unwrap_or_default();
+        let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default();
         let headers = [
             ("mcp-protocol-version", "2026-07-28"),
             ("mcp-method", method),

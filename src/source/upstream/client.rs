@@ -6,8 +6,7 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig,
     ClientRequest, CustomRequest, CustomResult, ErrorCode as RpcCode, Implementation,
-    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestMetaObject,
-    ServerNotification, ServerResult, SubscriptionFilter,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
@@ -22,10 +21,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answers, Pause, Underway};
-use super::backoff::Backoff;
 use super::http::Mirrors;
+use super::notices::Notices;
 use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
+use super::wanted::Told;
 use crate::tool::{Arguments, CallContext, ErrorCode, Failure, Interrupt};
 
 /// The server answered a call with a protocol error, or could not be sent it.
@@ -65,12 +65,15 @@ pub enum Protocol {
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    server: String,
-    running: RunningService<RoleClient, Handler>,
-    progress: Arc<Progress>,
-    pending: Arc<Pending>,
+    pub(super) server: String,
+    pub(super) running: RunningService<RoleClient, Handler>,
+    pub(super) progress: Arc<Progress>,
+    pub(super) pending: Arc<Pending>,
     /// Bounds the calls that are under way at once.
-    calls: Arc<Semaphore>,
+    pub(super) calls: Arc<Semaphore>,
+    /// What the server was told of what is wanted, in the older era.
+    pub(super) told: tokio::sync::Mutex<Told>,
+    notices: Arc<Notices>,
 }
 
 /// How a call to a server ends without a result.
@@ -110,7 +113,7 @@ impl From<CallError> for Unanswered {
 impl Connection {
     /// Shakes hands with a server over a transport.
     pub(super) async fn open<T>(
-        server: &str,
+        notices: &Arc<Notices>,
         (transport, pending): (T, Arc<Pending>),
         protocol: Protocol,
         max_concurrency: usize,
@@ -121,8 +124,12 @@ impl Connection {
         T::Error: std::error::Error + Send + Sync + 'static,
     {
         let progress = Arc::new(Progress::default());
-        let transport =
-            Reporting { transport, progress: Arc::clone(&progress), pending: Arc::clone(&pending) };
+        let transport = Reporting {
+            transport,
+            progress: Arc::clone(&progress),
+            pending: Arc::clone(&pending),
+            notices: Arc::clone(notices),
+        };
         let modern = vec![ProtocolVersion::V_2026_07_28];
         let lifecycle = match protocol {
             Protocol::Auto => ClientLifecycleMode::Auto {
@@ -138,7 +145,11 @@ impl Connection {
         let running =
             running.map_err(|error| pending.reason().unwrap_or_else(|| unopened(&error)))?;
         let calls = Arc::new(Semaphore::new(max_concurrency));
-        Ok(Self { server: server.to_owned(), running, progress, pending, calls })
+        let (server, told) = (notices.server.clone(), tokio::sync::Mutex::default());
+        let notices = Arc::clone(notices);
+        let connection = Self { server, running, progress, pending, calls, told, notices };
+        connection.notices.set_newer(connection.is_newer());
+        Ok(connection)
     }
 
     /// Returns the version that was agreed upon.
@@ -161,11 +172,6 @@ impl Connection {
         self.running.peer_info().and_then(|info| info.instructions.clone())
     }
 
-    /// Returns whether the server says that it has tools.
-    pub(super) fn has_tools(&self) -> bool {
-        self.running.peer_info().is_some_and(|info| info.capabilities.tools.is_some())
-    }
-
     /// Returns whether the connection has ended, or should not be used any more.
     pub(super) fn is_closed(&self) -> bool {
         self.pending.left().is_cancelled()
@@ -178,47 +184,17 @@ impl Connection {
         self.pending.left().cancelled().await;
     }
 
-    /// Waits until the server says that its tools have changed.
+    /// Waits until the server says that one of its lists has changed.
     pub(super) async fn changed(&self) {
-        self.running.service().changed.notified().await;
+        tokio::select! {
+            () = self.running.service().changed.notified() => {}
+            () = self.notices.changed.notified() => {}
+        }
     }
 
-    /// Listens, for as long as it is waited for, if that is how the server says so.
-    pub(super) async fn listen(&self) {
-        let info = self.running.peer_info();
-        let promised = info.as_ref().is_some_and(|info| {
-            let tools = info.capabilities.tools.as_ref();
-            tools.is_some_and(|tools| tools.list_changed == Some(true))
-        });
-        if !promised || !self.is_newer() {
-            return std::future::pending().await;
-        }
-        let (mut backoff, mut listened) = (Backoff::default(), false);
-        loop {
-            let mut filter = SubscriptionFilter::default();
-            filter.tools_list_changed = Some(true);
-            let began = Instant::now();
-            match self.running.listen(filter).await {
-                Ok(mut subscription) => {
-                    if std::mem::replace(&mut listened, true) {
-                        // What it said in between is lost.
-                        self.running.service().changed.notify_one();
-                    }
-                    while let Ok(Some(notification)) = subscription.next().await {
-                        if matches!(
-                            notification,
-                            ServerNotification::ToolListChangedNotification(_)
-                        ) {
-                            self.running.service().changed.notify_one();
-                        }
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(upstream = self.server, %error, "changes cannot be listened for");
-                }
-            }
-            tokio::time::sleep(backoff.after(began)).await;
-        }
+    /// Says that the lists are to be read anew.
+    pub(super) fn say_changed(&self) {
+        self.notices.changed.notify_one();
     }
 
     /// Ends the connection and waits until the server was told.
@@ -329,7 +305,9 @@ impl Connection {
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::no_options().with_meta(self.passed_on(cx));
+        let mut meta = self.passed_on(cx);
+        self.ask_for_logs(&mut meta, cx);
+        let options = PeerRequestOptions::no_options().with_meta(meta);
         let sent = self.running.send_cancellable_request(request, options).await;
         let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
         let route = self.progress.route(&handle.progress_token, cx);
@@ -367,7 +345,7 @@ impl Connection {
 
     /// What of a client's request goes on with ours: its trace and, to a server that is told so
     /// with every request, what the client can be asked.
-    fn passed_on(&self, cx: &CallContext) -> RequestMetaObject {
+    pub(super) fn passed_on(&self, cx: &CallContext) -> RequestMetaObject {
         let mut meta = RequestMetaObject::new();
         for key in ["traceparent", "tracestate", "baggage"] {
             if let Some(value) = cx.client.meta.get(key) {
@@ -383,7 +361,7 @@ impl Connection {
     }
 
     /// Tells the server that nobody waits any more; one that does not read is left alone.
-    async fn give_up(&self, handle: &RequestHandle<RoleClient>, reason: &str) {
+    pub(super) async fn give_up(&self, handle: &RequestHandle<RoleClient>, reason: &str) {
         let id = Some(handle.id.clone());
         let param = CancelledNotificationParam::new(id, Some(reason.to_owned()));
         match tokio::time::timeout(TELLING, handle.peer.notify_cancelled(param)).await {

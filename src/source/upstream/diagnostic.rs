@@ -8,3 +8,5 @@ pub use crate::registry::diagnostic::{Diagnostic, Severity, Stage};
 pub const MCP_CONFIG_INVALID: ErrorCode = ErrorCode::new("MCP_CONFIG_INVALID");
 /// A tool of a server cannot be published, or not as the server lists it.
 pub const MCP_TOOL_INVALID: ErrorCode = ErrorCode::new("MCP_TOOL_INVALID");
+/// Something else that a server offers cannot be published, or not as the server lists it.
+pub const MCP_OFFER_INVALID: ErrorCode = ErrorCode::new("MCP_OFFER_INVALID");

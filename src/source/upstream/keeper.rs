@@ -1,4 +1,4 @@
-//! Keeps a server: prepares it, again when its tools have changed, and again later when it failed.
+//! Keeps a server: prepares it, again when its lists have changed, and again later when it failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub(super) async fn keep(board: Arc<Board>, index: usize, server: Arc<Upstream>)
             return;
         }
         if is_up {
-            watch(&board, index, &server).await;
+            // Boxed: it is large and lasts.
+            Box::pin(watch(&board, index, &server)).await;
         }
         let wait = backoff.after(began);
         tracing::debug!(upstream = server.name(), seconds = wait.as_secs_f64(), "is tried again");
@@ -36,10 +37,10 @@ pub(super) async fn keep(board: Arc<Board>, index: usize, server: Arc<Upstream>)
     }
 }
 
-/// Lists the tools anew when they change, until the connection ends.
+/// Lists everything anew when something has changed, until the connection ends.
 async fn watch(board: &Board, index: usize, server: &Upstream) {
     let Some(connection) = server.current().await else { return };
-    let mut listening = std::pin::pin!(connection.listen());
+    let mut listening = std::pin::pin!(connection.listen(server.wanted()));
     let (mut wait, mut listed) = (SETTLING, Instant::now());
     loop {
         tokio::select! {

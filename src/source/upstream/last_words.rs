@@ -45,3 +45,18 @@ fn joined(lines: &[String]) -> String {
         format!("; its last words: {}", lines.join(" | "))
     }
 }
+
+/// Writes an error with everything behind it.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

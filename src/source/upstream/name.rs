@@ -5,7 +5,9 @@ use std::hash::BuildHasher;
 
 use serde_json::{Value, json};
 
-use crate::source::upstream::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
+use crate::source::upstream::diagnostic::{
+    Diagnostic, MCP_OFFER_INVALID, MCP_TOOL_INVALID, Severity, Stage,
+};
 use crate::tool::definition::MAX_NAME_CHARS;
 use crate::tool::suffix::suffixed;
 
@@ -53,6 +55,16 @@ pub fn assign<'a>(
         };
         used.insert(name.clone());
         assigned.names.push(name);
+    }
+    assigned
+}
+
+/// Names prompts in order, by the rule for tools; prompts and tools may have one name.
+pub fn assign_prompts<'a>(prompts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Assigned {
+    let mut assigned = assign(prompts, &HashSet::<String>::new());
+    for diagnostic in &mut assigned.diagnostics {
+        diagnostic.code = MCP_OFFER_INVALID;
+        diagnostic.message = diagnostic.message.replacen("so the tool is", "so the prompt is", 1);
     }
     assigned
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asks::ASKED;
 use super::http::Mirrors;
+use super::notices;
 
 /// What a transport and the connection on top of it know together.
 #[derive(Debug, Default)]
@@ -72,7 +73,9 @@ impl Pending {
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
         let JsonRpcMessage::Request(request) = message else { return };
         match request.request {
-            ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_) => {
+            ClientRequest::CallToolRequest(_)
+            | ClientRequest::ListToolsRequest(_)
+            | ClientRequest::CustomRequest(_) => {
                 self.state().raw.insert(request.id.clone());
             }
             ClientRequest::DiscoverRequest(_) => self.state().discover = Some(request.id.clone()),
@@ -86,10 +89,13 @@ impl Pending {
             Ok(response) => return Ok(response),
             Err(value) => value,
         };
-        let value = match question(value) {
+        let mut value = match question(value) {
             Ok(question) => return Ok(question),
             Err(value) => value,
         };
+        if let Some(notification) = notices::raw(&mut value) {
+            return Ok(notification);
+        }
         serde_json::from_value(value.clone()).map_err(|_| value)
     }
 

@@ -1,4 +1,4 @@
-//! Reports of progress, on their way from an upstream server to the client that waits.
+//! Reports of progress and logs, on their way from an upstream server to the client that waits.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -10,8 +10,9 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 
+use super::notices::{Notices, Of};
 use super::pending::Pending;
-use crate::tool::{CallContext, ClientPort};
+use crate::tool::{CallContext, ClientPort, Level, SessionId};
 
 /// How many reports of progress are kept for calls that are not known yet.
 const EARLY: usize = 64;
@@ -24,6 +25,7 @@ pub(super) struct Reporting<T> {
     pub(super) transport: T,
     pub(super) progress: Arc<Progress>,
     pub(super) pending: Arc<Pending>,
+    pub(super) notices: Arc<Notices>,
 }
 
 /// Who gets reports of progress.
@@ -32,12 +34,23 @@ pub(super) struct Progress(Mutex<Routes>);
 
 #[derive(Debug, Default)]
 struct Routes {
-    ports: HashMap<ProgressToken, Arc<dyn ClientPort>>,
+    calls: HashMap<ProgressToken, Call>,
     /// Reports that came before their call was noted; the oldest go first.
     early: VecDeque<ProgressNotificationParam>,
+    /// The same with log messages.
+    early_logs: VecDeque<(ProgressToken, Level, Map<String, Value>)>,
 }
 
-/// Ends the routing of one call's progress when it is dropped.
+/// The client of a call.
+#[derive(Debug)]
+struct Call {
+    port: Arc<dyn ClientPort>,
+    level: Option<Level>,
+    /// The session, where it is this client's own.
+    session: Option<SessionId>,
+}
+
+/// Ends the routing of what belongs to one call when it is dropped.
 pub(super) struct Route<'a> {
     progress: &'a Progress,
     token: ProgressToken,
@@ -54,14 +67,23 @@ impl Progress {
                 routes.early.push_back(report);
             }
         }
-        routes.ports.insert(token.clone(), Arc::clone(&cx.port));
+        let session = cx.client.alone.then(|| cx.session.clone());
+        let call = Call { port: Arc::clone(&cx.port), level: cx.client.log_level, session };
+        routes.early_logs.retain(|(of, level, params)| {
+            let is_own = of == token;
+            if is_own {
+                call.log(*level, params);
+            }
+            !is_own
+        });
+        routes.calls.insert(token.clone(), call);
         Route { progress: self, token: token.clone() }
     }
 
     fn deliver(&self, report: ProgressNotificationParam) {
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(port) = routes.ports.get(&report.progress_token) {
-            port.progress(report_of(report));
+        if let Some(call) = routes.calls.get(&report.progress_token) {
+            call.port.progress(report_of(report));
             return;
         }
         if routes.early.len() == EARLY {
@@ -69,12 +91,58 @@ impl Progress {
         }
         routes.early.push_back(report);
     }
+
+    /// Hands a log message to the call it belongs to, or where none is named to all calls that
+    /// want to hear it; each client is told once.
+    ///
+    /// Returns whether its call is known, and the sessions that have the message now.
+    pub(super) fn log(
+        &self,
+        params: &Map<String, Value>,
+        level: Level,
+        of: Option<&Of>,
+    ) -> (bool, Vec<SessionId>) {
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Of(token)) = of {
+            let Some(call) = routes.calls.get(token) else {
+                if routes.early_logs.len() == EARLY {
+                    routes.early_logs.pop_front();
+                }
+                routes.early_logs.push_back((token.clone(), level, params.clone()));
+                return (false, Vec::new());
+            };
+            call.log(level, params);
+            return (true, Vec::new());
+        }
+        let mut told = Vec::new();
+        for call in routes.calls.values() {
+            match &call.session {
+                Some(session) if told.contains(session) => {}
+                session => {
+                    if call.log(level, params) {
+                        told.extend(session.clone());
+                    }
+                }
+            }
+        }
+        (false, told)
+    }
+}
+
+impl Call {
+    fn log(&self, level: Level, params: &Map<String, Value>) -> bool {
+        let is_wanted = self.level.is_some_and(|least| least <= level);
+        if is_wanted {
+            self.port.log(params.clone());
+        }
+        is_wanted
+    }
 }
 
 impl Drop for Route<'_> {
     fn drop(&mut self) {
         let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.ports.remove(&self.token);
+        routes.calls.remove(&self.token);
     }
 }
 
@@ -113,7 +181,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Reporting<T> {
                     ServerNotification::ProgressNotification(report) => {
                         self.progress.deliver(report.params);
                     }
-                    _ => return Some(JsonRpcMessage::Notification(notification)),
+                    other => {
+                        if let Some(other) = self.notices.take(other, &self.progress) {
+                            return Some(JsonRpcMessage::notification(other));
+                        }
+                    }
                 },
                 message => return Some(message),
             }

@@ -19,12 +19,16 @@ use super::config::Server;
 use super::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use super::env::{Endpoint, Host, Resolved, resolve};
 use super::http::{self, Older, Remote, Streamable};
-use super::last_words::{LAST_WORDS, LastWords};
+use super::last_words::{LAST_WORDS, LastWords, chain};
 use super::native::Natives;
+use super::notices::Notices;
+use super::offers::Lists;
 use super::pending::Pending;
 use super::secret::Secret;
+use super::wanted::Wanted;
 use super::wire::Wire;
 use crate::process::{Child, Grace, Processes, Spec, base_environment, resolve_program};
+use crate::relay::Events;
 use crate::tool::{Arguments, CallContext, Failure};
 
 /// How long a server that is reached by URL may take to end a session.
@@ -41,6 +45,8 @@ pub(super) struct Shared {
     pub(super) ended: CancellationToken,
     /// Where the tasks of connections are started.
     pub(super) tasks: TaskTracker,
+    /// Where servers say what they say by themselves.
+    pub(super) events: Events,
 }
 
 /// A server that is described in a file.
@@ -56,6 +62,8 @@ pub(super) struct Upstream {
     last_words: LastWords,
     /// The connection there is; the lock also lets only one start it again.
     link: Mutex<Option<Link>>,
+    notices: Arc<Notices>,
+    wanted: Arc<Wanted>,
 }
 
 /// A connection, and the process at its other end if it is ours.
@@ -77,6 +85,7 @@ struct Unconnected {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) catalog: Catalog,
+    pub(super) lists: Lists,
     pub(super) instructions: Option<String>,
     /// The version that is spoken.
     pub(super) protocol: Option<String>,
@@ -90,6 +99,7 @@ impl From<String> for Unconnected {
 
 impl Upstream {
     pub(super) fn new(server: Server, operator: Operator, shared: Arc<Shared>) -> Arc<Self> {
+        let notices = Arc::new(Notices::new(&server.name, shared.events.clone()));
         Arc::new(Self {
             server,
             operator,
@@ -98,6 +108,8 @@ impl Upstream {
             era: std::sync::Mutex::default(),
             last_words: LastWords::default(),
             link: Mutex::default(),
+            notices,
+            wanted: Arc::default(),
         })
     }
 
@@ -126,6 +138,11 @@ impl Upstream {
         &self.shared.natives
     }
 
+    /// Returns what our clients want to hear from it.
+    pub(super) fn wanted(&self) -> &Arc<Wanted> {
+        &self.wanted
+    }
+
     /// Returns whether what its description needs is there; if not, it never will be.
     pub(super) fn is_resolved(&self) -> bool {
         self.resolved.get().is_some()
@@ -136,30 +153,30 @@ impl Upstream {
         let deadline = self.deadline();
         let prepared = async {
             let connection = self.connection(deadline).await?;
-            if !connection.has_tools() {
+            if !connection.offers().is_any() {
                 return Err("the server does not say that it has tools".to_owned());
             }
-            let (mut pages, cut) = match connection.list_tools().await {
-                Ok(listed) => listed,
+            let mut pages = match connection.tools().await {
+                Ok(pages) => pages,
                 Err(error) => {
-                    return Err(format!(
-                        "its tools cannot be listed: {error}{}",
-                        self.last_words().await
-                    ));
+                    let words = self.last_words().await;
+                    return Err(format!("its tools cannot be listed: {error}{words}"));
                 }
             };
-            if let Some(cut) = cut {
-                tracing::warn!(upstream = self.server.name, "{cut}");
-            }
             let refused = self.mirror(&connection, &mut pages);
             let mut catalog = catalog::build(&self.server.name, &self.server.filter, &pages);
             catalog.diagnostics.extend(refused);
-            let (protocol, instructions) = (connection.protocol(), connection.instructions());
-            Ok(Prepared { catalog, instructions, protocol })
+            Ok((connection, catalog))
         };
         // The handshake keeps to the deadline by itself, and then knows the server's last words.
         match tokio::time::timeout_at(deadline + LAST_WORDS * 2, prepared).await {
-            Ok(prepared) => prepared,
+            Ok(Ok((connection, catalog))) => {
+                // They have a limit of their own: tools are there without them.
+                let lists = connection.lists().await;
+                let (protocol, instructions) = (connection.protocol(), connection.instructions());
+                Ok(Prepared { catalog, lists, instructions, protocol })
+            }
+            Ok(Err(reason)) => Err(reason),
             Err(_) => {
                 let words = self.last_words().await;
                 self.stop(Grace::default()).await;
@@ -217,12 +234,11 @@ impl Upstream {
         arguments: &Arguments,
         cx: &CallContext,
     ) -> Result<Map<String, Value>, CallError> {
-        let limit = cx
-            .time_limit
-            .map_or(self.server.tool_timeout, |limit| limit.min(self.server.tool_timeout));
+        let limit = self.limit(cx);
         let mut deadline = None;
         for _ in 0..2 {
             let connection = self.reached(cx).await?;
+            self.heed_level(&connection, cx).await;
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
             match connection.call(tool, arguments, (deadline, limit), cx).await {
                 Ok(result) => return Ok(result),
@@ -236,8 +252,14 @@ impl Upstream {
         Err(self.unavailable("it forgets every session"))
     }
 
+    /// Returns how long a call may take.
+    pub(super) fn limit(&self, cx: &CallContext) -> Duration {
+        let own = self.server.tool_timeout;
+        cx.time_limit.map_or(own, |limit| limit.min(own))
+    }
+
     /// Returns the connection for a call.
-    async fn reached(&self, cx: &CallContext) -> Result<Arc<Connection>, CallError> {
+    pub(super) async fn reached(&self, cx: &CallContext) -> Result<Arc<Connection>, CallError> {
         let deadline = self.deadline();
         let connection = self.connection(deadline);
         let connected = tokio::select! {
@@ -358,11 +380,11 @@ impl Upstream {
         let (limit, shared) = (self.operator.max_concurrency, Arc::clone(&pending));
         if is_sse {
             let transport = Older::open(remote, shared, ended.child_token()).await?;
-            Connection::open(name, (transport, pending), protocol, limit, ended).await
+            Connection::open(&self.notices, (transport, pending), protocol, limit, ended).await
         } else {
             let tasks = self.shared.tasks.clone();
             let transport = Streamable::new(remote, shared, tasks, ended.child_token());
-            Connection::open(name, (transport, pending), protocol, limit, ended).await
+            Connection::open(&self.notices, (transport, pending), protocol, limit, ended).await
         }
     }
 
@@ -380,7 +402,7 @@ impl Upstream {
         let wire = Wire::new(name.clone(), (stdout, stdin), Arc::clone(&pending), bytes);
         let ended = self.shared.ended.child_token();
         let limit = self.operator.max_concurrency;
-        let opened = Connection::open(name, (wire, pending), protocol, limit, ended);
+        let opened = Connection::open(&self.notices, (wire, pending), protocol, limit, ended);
         // Kept until the end: a server whose streams are closed has other last words.
         let mut opened = std::pin::pin!(opened);
         match tokio::time::timeout_at(deadline, &mut opened).await {
@@ -468,19 +490,4 @@ impl Upstream {
             None => {}
         }
     }
-}
-
-/// Writes an error with everything behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -13,7 +13,7 @@ use crate::session::{Session, code, text};
 
 /// A server that ends with the test.
 #[derive(Debug)]
-struct Peer {
+pub(crate) struct Peer {
     child: Child,
     port: u16,
 }
@@ -38,7 +38,7 @@ impl Peer {
         Self { child, port }
     }
 
-    fn everything(transport: &str) -> Self {
+    pub(crate) fn everything(transport: &str) -> Self {
         let package = "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
         let change = |command: &mut Command, port: u16| {
             command.arg(peer(package)).arg(transport).env("PORT", port.to_string());
@@ -46,14 +46,14 @@ impl Peer {
         Self::start(change, "npm/node")
     }
 
-    fn fastmcp(transport: &str) -> Self {
+    pub(crate) fn fastmcp(transport: &str) -> Self {
         let change = |command: &mut Command, port: u16| {
             command.arg(script("fastmcp_server.py")).arg(transport).arg(port.to_string());
         };
         Self::start(change, "fastmcp/bin/python")
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const MODULES: &[(&str, Uses)] = &[
     ("registry", Uses::Only(&["tool", "relay"])),
     ("middleware", Uses::Only(&["tool"])),
     ("command", Uses::Only(&["tool", "workspace", "process", "shutdown"])),
-    ("session", Uses::Only(&["tool", "workspace", "permission"])),
+    ("session", Uses::Only(&["tool", "workspace", "permission", "relay"])),
     ("memory", Uses::Only(&["tool", "decision"])),
     ("hook", Uses::Only(&["tool", "command"])),
     ("discovery", Uses::Only(&["tool", "registry", "decision"])),

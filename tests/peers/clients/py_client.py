@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, PromptReference, ResourceTemplateReference
 
 import steps
 
@@ -37,6 +38,28 @@ class Connected:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             await self.client.send_ping()
+
+
+def relayed(request: Callable[[Client, dict[str, Any]], Awaitable[Any]]) -> Callable[[Any, dict[str, Any]], Any]:
+    """Makes a step of a request, whose whole result is told."""
+
+    async def step(port: Any, description: dict[str, Any]) -> dict[str, Any]:
+        return {"result": steps.plain(await request(port.client, description))}
+
+    return step
+
+
+def reference(of: dict[str, str]) -> PromptReference | ResourceTemplateReference:
+    return PromptReference(**of) if of["type"] == "ref/prompt" else ResourceTemplateReference(**of)
+
+
+steps.OPS.update(
+    prompts=relayed(lambda client, _step: client.list_prompts()),
+    prompt=relayed(lambda client, step: client.get_prompt(step["name"], step.get("arguments"))),
+    templates=relayed(lambda client, _step: client.list_resource_templates()),
+    read=relayed(lambda client, step: client.read_resource(step["uri"])),
+    complete=relayed(lambda client, step: client.complete(reference(step["ref"]), step["argument"])),
+)
 
 
 async def server_of(transport: dict[str, Any], stack: AsyncExitStack) -> Any:

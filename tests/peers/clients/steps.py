@@ -10,6 +10,8 @@ A description is one JSON argument:
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_ms": 500},
                {"op": "resources"}, {"op": "ping"}]}
 
+py_client.py alone also takes "prompts", "prompt" (name, arguments), "templates", "read" (uri) and "complete" (ref, argument).
+
 The person behind the client gives the answers of "elicit" in order, the last one again and again; null is none, ever.
 
 One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...]}. A step

@@ -16,6 +16,7 @@ use super::super::{TELLING, headers};
 use super::{BOTH, EVENTS, Inner, Session};
 use crate::source::upstream::asks::Origin;
 use crate::source::upstream::backoff::{Backoff, LONGEST};
+use crate::source::upstream::notices;
 use crate::source::upstream::pending::Fate;
 
 /// How often a stream that broke off before the answer is taken up again without anything new.
@@ -279,6 +280,9 @@ impl Inner {
                 if let (JsonRpcMessage::Request(asked), Some(request)) = (&mut message, request) {
                     asked.request.extensions_mut().insert(Origin(request.id.clone()));
                 }
+                if let Some(request) = request {
+                    notices::mark(&mut message, &request.message);
+                }
                 self.hand_on(message).await;
             }
             Err(message) if is_answer => {
@@ -330,6 +334,7 @@ impl Inner {
                         // What it said in between is lost.
                         let changed = ToolListChangedNotification::default();
                         let changed = ServerNotification::ToolListChangedNotification(changed);
+                        // All lists are read anew by it.
                         self.hand_on(JsonRpcMessage::notification(changed)).await;
                     }
                     stood = true;

@@ -1,0 +1,258 @@
+//! Prompts, resources and completions: lists of all sources, and requests on their way to one.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use rmcp::model::{
+    CompleteRequestParams, ErrorCode, GetPromptRequestParams, ReadResourceRequestParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::caller::{Caller, random_id};
+use super::page::Page;
+use super::port::{self, Port, Running, Served};
+use super::project::{self, for_era};
+use super::{Gateway, resources};
+use crate::artifact::name::SCHEME;
+use crate::registry::Catalogue;
+use crate::registry::offered::Offered;
+use crate::relay::{Kind, Prompt, Relay, RelayError};
+use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt};
+
+/// The upstream asks for what this client cannot be asked for here.
+const UNSUPPORTED: &str = "MCP_INTERACTION_UNSUPPORTED";
+/// Errors that say no more than that there is no such resource, or that nothing is known of any.
+const UNKNOWN: [i32; 4] = [-32_002, -32_602, -32_601, 0];
+
+impl Gateway {
+    /// Answers a request for a list besides that of tools.
+    pub(super) async fn offered(
+        &self,
+        kind: Kind,
+        cursor: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller(kind.method(), context);
+        let catalogue = self.settled(context).await?;
+        let (offered, revision) = (catalogue.offered(), catalogue.revision());
+        let (ours, version) = match kind {
+            Kind::Prompts => (Vec::new(), revision.prompts),
+            Kind::Resources => {
+                let artifacts = &self.shared.parts.artifacts;
+                (resources::list(artifacts, &caller.session).await?, revision.resources)
+            }
+            Kind::ResourceTemplates => (resources::templates(), revision.resources),
+        };
+        let page = Page { key: kind.key(), version, cursor, era: caller.client.era };
+        let entries = match kind {
+            Kind::Prompts => {
+                let prompts = offered.prompts();
+                return page.of(prompts.len(), |index| wire_prompt(&prompts[index].1));
+            }
+            Kind::Resources => offered.resources(),
+            Kind::ResourceTemplates => offered.templates(),
+        };
+        page.of(ours.len() + entries.len(), |index| match ours.get(index) {
+            Some(entry) => entry.clone(),
+            None => Value::Object(entries[index - ours.len()].as_ref().clone()),
+        })
+    }
+
+    /// Answers `prompts/get`.
+    pub(super) async fn prompt(
+        &self,
+        params: GetPromptRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("prompts/get", context);
+        let catalogue = self.settled(context).await?;
+        let (source, wire_name) = prompt_of(catalogue.offered(), &params.name)?;
+        let mut params = raw(&params)?;
+        params.insert("name".to_owned(), wire_name.into());
+        let result =
+            self.relay((&catalogue, source), ("prompts/get", params), &caller, context).await?;
+        shaped(result, false, caller.client.era)
+    }
+
+    /// Answers `resources/read` for what is not ours.
+    pub(super) async fn read(
+        &self,
+        params: ReadResourceRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("resources/read", context);
+        let catalogue = self.settled(context).await?;
+        let era = caller.client.era;
+        let raw = raw(&params)?;
+        let ask = |source| {
+            let request = ("resources/read", raw.clone());
+            self.relay((&catalogue, source), request, &caller, context)
+        };
+        if let Some(owner) = catalogue.offered().owner(&params.uri) {
+            return shaped(ask(owner).await?, true, era);
+        }
+        let mut trouble = None;
+        for source in catalogue.offered().askable(&params.uri) {
+            match ask(source).await {
+                Ok(result) if is_empty(&result) => {}
+                Ok(result) => return shaped(result, true, era),
+                Err(error) if context.ct.is_cancelled() => return Err(error),
+                Err(error) if UNKNOWN.contains(&error.code.0) => {}
+                Err(error) => {
+                    trouble.get_or_insert(error);
+                }
+            }
+        }
+        Err(trouble.unwrap_or_else(|| no_resource(&params.uri)))
+    }
+
+    /// Answers `completion/complete`.
+    pub(super) async fn completion(
+        &self,
+        params: CompleteRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller("completion/complete", context);
+        let catalogue = self.settled(context).await?;
+        let offered = catalogue.offered();
+        let mut params = raw(&params)?;
+        let reference = params.get_mut("ref").and_then(Value::as_object_mut);
+        let source = match reference {
+            Some(reference) if reference.contains_key("name") => {
+                let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
+                let (source, wire_name) = prompt_of(offered, name)?;
+                reference.insert("name".to_owned(), wire_name.into());
+                Some(source)
+            }
+            Some(reference) => {
+                let uri = reference.get("uri").and_then(Value::as_str).unwrap_or_default();
+                if uri.starts_with(SCHEME) {
+                    None
+                } else {
+                    Some(offered.owner(uri).ok_or_else(|| no_resource(uri))?)
+                }
+            }
+            None => None,
+        };
+        let result = match source {
+            Some(source) => {
+                let request = ("completion/complete", params);
+                self.relay((&catalogue, source), request, &caller, context).await?
+            }
+            None => json!({"completion": {"values": [], "hasMore": false}}),
+        };
+        shaped(result, false, caller.client.era)
+    }
+
+    /// Passes a request on to a source, on a task that outlives whoever waits for it.
+    ///
+    /// Boxed, since the library moves the future of a request around.
+    fn relay<'a>(
+        &'a self,
+        (catalogue, source): (&Catalogue, usize),
+        (method, params): (&'static str, Map<String, Value>),
+        caller: &Caller,
+        context: &'a RequestContext<RoleServer>,
+    ) -> futures_util::future::BoxFuture<'a, Result<Value, ErrorData>> {
+        let relay = relay_of(catalogue, source).map(|(_, relay)| relay);
+        let (port, requests) = Port::new(&caller.client);
+        let port: Arc<dyn ClientPort> = Arc::new(port);
+        let call_id = CallId::new(random_id());
+        let cx = caller.clone().into_context(&self.shared.config, context, port, call_id);
+        let cancelled = context.ct.child_token();
+        let cx = CallContext { cancelled: cancelled.clone(), ..cx };
+        async move {
+            let Some(relay) = relay else { return Err(project::cancelled()) };
+            let request = async move {
+                Ok::<_, Interrupt>(Box::pin(relay.request(method, params, &cx)).await)
+            };
+            let task = self.shared.parts.shutdown.tasks().spawn(request);
+            let running = Running::new(requests, task, cancelled);
+            // What asks here does so by its own result, never on the way.
+            match port::serve(running, Era::Legacy, context).await {
+                Served::Ended(Ok(answer)) => answer.map_err(error),
+                Served::Ended(Err(_)) | Served::Asks(_) => Err(project::cancelled()),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Returns a source's name and the way to what it offers.
+pub(super) fn relay_of(catalogue: &Catalogue, source: usize) -> Option<(String, Arc<dyn Relay>)> {
+    let source = catalogue.sources().get(source)?;
+    Some((source.source.clone(), Arc::clone(source.relay.as_ref()?)))
+}
+
+/// Makes the error of a source the answer to a client.
+pub(super) fn error(error: RelayError) -> ErrorData {
+    let RelayError { code, message, data } = error;
+    // A code that does not fit is none of the protocol's.
+    let code = i32::try_from(code).map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
+    ErrorData::new(code, message, data)
+}
+
+pub(super) fn no_resource(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("nobody has such a resource", Some(json!({"uri": uri})))
+}
+
+/// Makes the listed form of a prompt; names of prompts go out only here.
+fn wire_prompt(prompt: &Prompt) -> Value {
+    let mut entry = prompt.raw.as_ref().clone();
+    entry.insert("name".to_owned(), prompt.name.as_str().into());
+    Value::Object(entry)
+}
+
+/// Finds the source of a prompt and what that calls it; names of prompts come in only here.
+fn prompt_of(offered: &Offered, name: &str) -> Result<(usize, String), ErrorData> {
+    match offered.prompt(name) {
+        Some((source, prompt)) => Ok((source, prompt.wire_name.clone())),
+        None => {
+            let message = format!("there is no prompt {name}");
+            let data = json!({"code": "NOT_FOUND", "name": name});
+            Err(ErrorData::invalid_params(message, Some(data)))
+        }
+    }
+}
+
+/// Returns the parameters of a request without what is between the client and us.
+fn raw(params: &impl Serialize) -> Result<Map<String, Value>, ErrorData> {
+    match serde_json::to_value(params) {
+        Ok(Value::Object(mut params)) => {
+            params.shift_remove("_meta");
+            Ok(params)
+        }
+        _ => Err(ErrorData::invalid_params("the parameters are no object", None)),
+    }
+}
+
+fn is_empty(result: &Value) -> bool {
+    result.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty)
+}
+
+/// Gives a source's result the form of an era, and takes nothing from it.
+fn shaped(result: Value, is_cacheable: bool, era: Era) -> Result<Value, ErrorData> {
+    let Value::Object(mut result) = result else {
+        return Err(ErrorData::internal_error("the answer is no result", None));
+    };
+    let is_complete = result.get("resultType").is_none_or(|kind| kind == "complete");
+    let had_meta = result.contains_key("_meta");
+    if era == Era::Legacy && !is_complete {
+        let message = "the server asks for what a client of this era cannot be asked for here";
+        let data = json!({"code": UNSUPPORTED});
+        return Err(ErrorData::internal_error(message, Some(data)));
+    }
+    if era == Era::Modern && is_cacheable && is_complete {
+        // Who asks next may not be the one who may see it.
+        result.insert("cacheScope".to_owned(), "private".into());
+        result.entry("ttlMs").or_insert_with(|| 0.into());
+    }
+    for_era(&mut result, era);
+    if era == Era::Legacy && !had_meta {
+        result.shift_remove("_meta");
+    }
+    Ok(Value::Object(result))
+}

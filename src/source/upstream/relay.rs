@@ -1,0 +1,248 @@
+//! A server's prompts, resources and completions: requests that go on to it as they came.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, CustomRequest, RequestId, RequestMetaObject, ServerResult};
+use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::client::{CallError, Connection, MCP_CALL_FAILED};
+use super::offers::Abilities;
+use super::pending::Fate;
+use super::server::Upstream;
+use crate::relay::{Relay, RelayError, Watch};
+use crate::tool::{CallContext, Era, Failure, Level};
+
+/// How long a server may take for a request of our own.
+const OWN: Duration = Duration::from_secs(10);
+/// What of a request's `_meta` is between a client and us.
+const PROTOCOL: &str = "io.modelcontextprotocol/";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const PROGRESS: &str = "progressToken";
+const INTERNAL: i64 = -32_603;
+const NO_METHOD: i64 = -32_601;
+
+/// Why a request has no result.
+#[derive(Debug)]
+enum Unanswered {
+    Error(RelayError),
+    /// The server had forgotten the session.
+    Forgotten,
+}
+
+impl Connection {
+    /// Returns what the server says that it can do.
+    pub(super) fn offers(&self) -> Abilities {
+        let Some(info) = self.running.peer_info() else { return Abilities::default() };
+        let can = &info.capabilities;
+        let is_true = |flag: Option<bool>| flag == Some(true);
+        Abilities {
+            tools: can.tools.is_some(),
+            tools_change: can.tools.as_ref().is_some_and(|tools| is_true(tools.list_changed)),
+            prompts: can.prompts.is_some(),
+            prompts_change: can.prompts.as_ref().is_some_and(|of| is_true(of.list_changed)),
+            resources: can.resources.is_some(),
+            resources_change: can.resources.as_ref().is_some_and(|of| is_true(of.list_changed)),
+            subscriptions: can.resources.as_ref().is_some_and(|of| is_true(of.subscribe)),
+            completions: can.completions.is_some(),
+            logs: can.logging.is_some(),
+        }
+    }
+
+    /// Makes a request of our own.
+    pub(super) async fn bare(&self, method: &str, params: Value) -> Result<Value, RelayError> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        let options = PeerRequestOptions::no_options();
+        let sent = self.running.send_cancellable_request(request, options).await;
+        let mut handle = sent.map_err(|error| self.broken(&error.to_string()))?;
+        match tokio::time::timeout(OWN, &mut handle.rx).await {
+            Ok(answer) => self.read(answer, &handle.id).map_err(|error| match error {
+                Unanswered::Error(error) => error,
+                Unanswered::Forgotten => self.broken("it has forgotten the session"),
+            }),
+            Err(_) => {
+                self.give_up(&handle, "the time for the request is up").await;
+                Err(self.broken(&format!("it did not answer within {} s", OWN.as_secs())))
+            }
+        }
+    }
+
+    /// Passes a client's request on, once, before `deadline`.
+    async fn pass(
+        &self,
+        (method, params): (&str, &Map<String, Value>),
+        deadline: Instant,
+        cx: &CallContext,
+    ) -> Result<Value, Unanswered> {
+        let busy = || Unanswered::Error(self.broken("it was busy; the request was not sent"));
+        let slot = tokio::select! {
+            slot = self.calls.acquire() => slot,
+            () = tokio::time::sleep_until(deadline) => return Err(busy()),
+            () = cx.cancelled.cancelled() => return Err(Unanswered::Error(cancelled())),
+        };
+        let params = Value::Object(params.clone());
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        let options = PeerRequestOptions::no_options().with_meta(self.handed_on(cx));
+        let sent = self.running.send_cancellable_request(request, options).await;
+        let sent = sent.map_err(|error| Unanswered::Error(self.broken(&error.to_string())));
+        let mut handle: RequestHandle<RoleClient> = sent?;
+        let route = self.progress.route(&handle.progress_token, cx);
+        let answer = tokio::select! {
+            answer = &mut handle.rx => answer,
+            () = tokio::time::sleep_until(deadline) => {
+                self.give_up(&handle, "the time for the request is up").await;
+                return Err(Unanswered::Error(self.broken("it did not answer in time")));
+            }
+            () = cx.cancelled.cancelled() => {
+                self.give_up(&handle, "the client cancelled the request").await;
+                return Err(Unanswered::Error(cancelled()));
+            }
+        };
+        drop((route, slot));
+        self.read(answer, &handle.id)
+    }
+
+    /// Returns what of a client's `_meta` goes on: all that is not between the client and us.
+    ///
+    /// What the client can be asked is only said where it can be: in the older era a prompt or a
+    /// resource cannot ask for anything.
+    fn handed_on(&self, cx: &CallContext) -> RequestMetaObject {
+        let mut meta = if cx.client.era == Era::Modern {
+            self.passed_on(cx)
+        } else {
+            RequestMetaObject::new()
+        };
+        for (key, value) in &cx.client.meta {
+            if key != PROGRESS && !key.starts_with(PROTOCOL) {
+                meta.insert(key.clone(), value.clone());
+            }
+        }
+        self.ask_for_logs(&mut meta, cx);
+        meta
+    }
+
+    /// Asks a server of the newer era for the log messages that the client of a call wants.
+    pub(super) fn ask_for_logs(&self, meta: &mut RequestMetaObject, cx: &CallContext) {
+        if let Some(level) = cx.client.log_level.filter(|_| self.is_newer()) {
+            meta.insert(LOG_LEVEL.to_owned(), level.as_str().into());
+        }
+    }
+
+    fn read<E>(
+        &self,
+        answer: Result<Result<ServerResult, ServiceError>, E>,
+        id: &RequestId,
+    ) -> Result<Value, Unanswered> {
+        let failed = |reason: &str| Err(Unanswered::Error(self.broken(reason)));
+        match (answer, self.pending.fate(id)) {
+            (Ok(Ok(ServerResult::CustomResult(result))), _) if result.0.is_object() => Ok(result.0),
+            (_, Some(Fate::Forgotten)) => Err(Unanswered::Forgotten),
+            (_, Some(fate)) => failed(fate.text()),
+            (Ok(Err(ServiceError::McpError(error))), None) => Err(Unanswered::Error(RelayError {
+                code: i64::from(error.code.0),
+                message: error.message.into_owned(),
+                data: error.data,
+            })),
+            (Ok(Ok(_)), None) => failed("its answer cannot be read"),
+            (Ok(Err(error)), None) => failed(&error.to_string()),
+            (Err(_), None) => failed("the connection ended"),
+        }
+    }
+
+    fn broken(&self, reason: &str) -> RelayError {
+        unavailable(&self.server, &format!("{}: {reason}", self.server))
+    }
+}
+
+fn unavailable(server: &str, message: &str) -> RelayError {
+    let data = json!({"code": MCP_CALL_FAILED.as_str(), "upstream": server});
+    RelayError { code: INTERNAL, message: message.to_owned(), data: Some(data) }
+}
+
+/// Nobody reads it.
+fn cancelled() -> RelayError {
+    RelayError { code: INTERNAL, message: "the request was cancelled".to_owned(), data: None }
+}
+
+impl Upstream {
+    async fn connected(&self, cx: &CallContext) -> Result<Arc<Connection>, RelayError> {
+        let connection = self.reached(cx).await.map_err(|error| match error {
+            CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
+            CallError::Interrupted(_) => cancelled(),
+        })?;
+        self.heed_level(&connection, cx).await;
+        Ok(connection)
+    }
+
+    /// Sees to it that a server of the older era says what the client of a call wants to hear.
+    pub(super) async fn heed_level(&self, connection: &Connection, cx: &CallContext) {
+        if let Some(level) = cx.client.log_level.filter(|_| !connection.is_newer())
+            && self.wanted().lower_level(level)
+        {
+            connection.tell(self.wanted()).await;
+        }
+    }
+
+    async fn set_level(&self, params: &Map<String, Value>) {
+        let level = params.get("level").and_then(Value::as_str).and_then(Level::parse);
+        let Some(level) = level else { return };
+        self.wanted().set_level(level);
+        if let Some(connection) = self.current().await
+            && !connection.is_newer()
+            && !connection.is_closed()
+        {
+            connection.tell(self.wanted()).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Relay for Upstream {
+    async fn request(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        cx: &CallContext,
+    ) -> Result<Value, RelayError> {
+        if method == "logging/setLevel" {
+            self.set_level(&params).await;
+            return Ok(json!({}));
+        }
+        let limit = self.limit(cx);
+        let mut deadline = None;
+        for _ in 0..2 {
+            let connection = self.connected(cx).await?;
+            if method == "completion/complete" && !connection.offers().completions {
+                return Ok(json!({"completion": {"values": [], "hasMore": false}}));
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            match connection.pass((method, &params), deadline, cx).await {
+                Ok(result) => return Ok(result),
+                Err(Unanswered::Error(error)) => return Err(error),
+                Err(Unanswered::Forgotten) => {}
+            }
+        }
+        Err(unavailable(self.name(), "the server forgets every session"))
+    }
+
+    async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError> {
+        let connection = self.connected(cx).await?;
+        if !connection.offers().subscriptions {
+            let message = format!("{} does not tell of changes of resources", self.name());
+            return Err(RelayError { code: NO_METHOD, message, data: Some(json!({"uri": uri})) });
+        }
+        // Wanted before it is told, so that nobody takes it back in between.
+        let watch = self.wanted().watch(uri);
+        if connection.is_newer() {
+            // One that does not agree will not tell; what is wanted stays wanted.
+            drop(tokio::time::timeout(OWN, self.wanted().is_heard(uri)).await);
+            return Ok(watch);
+        }
+        connection.follow(uri).await?;
+        Ok(watch)
+    }
+}
