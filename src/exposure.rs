@@ -33,6 +33,7 @@ pub struct Exposure {
     naming: Naming,
     /// What clients call the tools of the newest snapshot that was asked for, and its version.
     names: ArcSwap<(u64, Arc<Names>)>,
+    prompt_names: ArcSwap<(u64, Arc<Names>)>,
 }
 
 /// Why a name cannot be called.
@@ -67,7 +68,7 @@ impl Unresolved {
 impl Exposure {
     /// Makes the gate over a registry.
     pub fn new(registry: Arc<Registry>, view: View, naming: Naming) -> Self {
-        Self { registry, view, naming, names: ArcSwap::default() }
+        Self { registry, view, naming, names: ArcSwap::default(), prompt_names: ArcSwap::default() }
     }
 
     /// Returns the registry.
@@ -86,6 +87,24 @@ impl Exposure {
         let names = Arc::new(Names::of(self.naming, &available));
         if made.0 < version {
             self.names.store(Arc::new((version, Arc::clone(&names))));
+        }
+        names
+    }
+
+    /// Returns what clients call the prompts of a snapshot.
+    pub fn prompt_names(&self, catalogue: &Catalogue) -> Arc<Names> {
+        let (version, made) = (catalogue.version(), self.prompt_names.load());
+        if made.0 == version {
+            return Arc::clone(&made.1);
+        }
+        let sources = catalogue.sources();
+        let prompts = catalogue.offered().prompts().iter().filter_map(|(source, prompt)| {
+            let server = sources.get(*source)?.source.as_str();
+            Some((prompt.name.as_str(), server, prompt.wire_name.as_str()))
+        });
+        let names = Arc::new(Names::of_prompts(self.naming, prompts));
+        if made.0 < version {
+            self.prompt_names.store(Arc::new((version, Arc::clone(&names))));
         }
         names
     }

@@ -86,6 +86,26 @@ pub enum Why {
     Taken,
 }
 
+/// What is named: a tool or a prompt.
+#[derive(Clone, Copy, Debug)]
+struct Subject<'a> {
+    canonical: &'a str,
+    aliases: &'a [String],
+    /// Its server, and what that calls it; nothing for ours.
+    origin: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> From<&'a ToolDefinition> for Subject<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        let origin = tool.origin.as_ref();
+        Self {
+            canonical: tool.name.as_str(),
+            aliases: &tool.aliases,
+            origin: origin.map(|origin| (origin.server.as_str(), origin.tool.as_str())),
+        }
+    }
+}
+
 // === impl Names ===
 
 impl Names {
@@ -94,9 +114,29 @@ impl Names {
     /// A name that is wrong in itself becomes the suffix form whatever else there is. Of two tools
     /// that want one name, the first has it.
     pub fn of(naming: Naming, tools: &[&ToolDefinition]) -> Self {
+        let tools: Vec<Subject<'_>> = tools.iter().map(|tool| Subject::from(*tool)).collect();
+        Self::among(naming, &tools)
+    }
+
+    /// Names prompts, in their order, in the same way: each has a canonical name, a server, and
+    /// the name that the server gives it.
+    pub fn of_prompts<'a>(
+        naming: Naming,
+        prompts: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+    ) -> Self {
+        let subject = |(canonical, server, own)| Subject {
+            canonical,
+            aliases: &[],
+            origin: Some((server, own)),
+        };
+        let prompts: Vec<Subject<'_>> = prompts.map(subject).collect();
+        Self::among(naming, &prompts)
+    }
+
+    fn among(naming: Naming, tools: &[Subject<'_>]) -> Self {
         let mut owners: HashMap<&str, &str> = HashMap::new();
         for tool in tools {
-            let canonical = tool.name.as_str();
+            let canonical = tool.canonical;
             owners.extend(tool.aliases.iter().map(|alias| (alias.as_str(), canonical)));
             owners.insert(canonical, canonical);
         }
@@ -105,7 +145,7 @@ impl Names {
         let ours = tools.iter().filter(|tool| tool.origin.is_none());
         let others = tools.iter().filter(|tool| tool.origin.is_some());
         for tool in ours.chain(others) {
-            let canonical = tool.name.as_str();
+            let canonical = tool.canonical;
             let is_free = |name: &str| {
                 !used.contains(name) && owners.get(name).is_none_or(|owner| *owner == canonical)
             };
@@ -122,7 +162,11 @@ impl Names {
 
     /// Returns the name that clients see.
     pub fn wire<'a>(&'a self, tool: &'a ToolDefinition) -> &'a str {
-        let canonical = tool.name.as_str();
+        self.wire_of(tool.name.as_str())
+    }
+
+    /// Returns the name that clients see of what has a canonical name.
+    pub fn wire_of<'a>(&'a self, canonical: &'a str) -> &'a str {
         self.wire.get(canonical).map_or(canonical, String::as_str)
     }
 
@@ -140,7 +184,7 @@ impl Names {
 /// Chooses the name of one tool, and says why if it is not the one that its style gives it.
 fn choose(
     naming: Naming,
-    tool: &ToolDefinition,
+    tool: &Subject<'_>,
     is_free: impl Fn(&str) -> bool,
 ) -> (String, Option<Renamed>) {
     let wanted = wanted(naming.style, tool);
@@ -149,18 +193,16 @@ fn choose(
     let Some(why) = refused(&own) else { return (own, None) };
     let second = wanted.into_iter().skip(1).find(|name| refused(name).is_none());
     let wire = second.unwrap_or_else(|| next_free(naming.max, &own, tool, is_free));
-    let canonical = tool.name.as_str().to_owned();
+    let canonical = tool.canonical.to_owned();
     (wire.clone(), Some(Renamed { canonical, wanted: own, wire, why }))
 }
 
 /// Returns what a tool may be called in a style, best first.
-fn wanted(style: Style, tool: &ToolDefinition) -> Vec<String> {
-    match (&tool.origin, style) {
-        (None, _) | (_, Style::Iris) => vec![tool.name.as_str().to_owned()],
-        (Some(origin), Style::Plain) => vec![plain(&origin.server, &origin.tool)],
-        (Some(origin), Style::Bare) => {
-            vec![origin.tool.clone(), plain(&origin.server, &origin.tool)]
-        }
+fn wanted(style: Style, tool: &Subject<'_>) -> Vec<String> {
+    match (tool.origin, style) {
+        (None, _) | (_, Style::Iris) => vec![tool.canonical.to_owned()],
+        (Some((server, own)), Style::Plain) => vec![plain(server, own)],
+        (Some((server, own)), Style::Bare) => vec![own.to_owned(), plain(server, own)],
     }
 }
 
@@ -189,14 +231,14 @@ fn is_legal(c: char) -> bool {
 fn next_free(
     max: MaxName,
     own: &str,
-    tool: &ToolDefinition,
+    tool: &Subject<'_>,
     is_free: impl Fn(&str) -> bool,
 ) -> String {
     let base: String = own.chars().map(|c| if is_legal(c) { c } else { '_' }).collect();
     let identity = |count: u64| {
-        let mut parts: Vec<Value> = match &tool.origin {
-            Some(origin) => vec![origin.server.as_str().into(), origin.tool.as_str().into()],
-            None => vec![tool.name.as_str().into()],
+        let mut parts: Vec<Value> = match tool.origin {
+            Some((server, own)) => vec![server.into(), own.into()],
+            None => vec![tool.canonical.into()],
         };
         parts.extend((count > 1).then(|| json!(count)));
         Value::Array(parts)

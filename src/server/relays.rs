@@ -17,8 +17,8 @@ use super::port::{self, Port, Running, Served};
 use super::project::{self, for_era};
 use super::{Gateway, resources};
 use crate::artifact::name::SCHEME;
+use crate::exposure::names::Names;
 use crate::registry::Catalogue;
-use crate::registry::offered::Offered;
 use crate::relay::{Kind, Prompt, Relay, RelayError};
 use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt};
 
@@ -50,7 +50,8 @@ impl Gateway {
         let entries = match kind {
             Kind::Prompts => {
                 let prompts = offered.prompts();
-                return page.of(prompts.len(), |index| wire_prompt(&prompts[index].1));
+                let names = self.shared.parts.exposure.prompt_names(&catalogue);
+                return page.of(prompts.len(), |index| wire_prompt(&prompts[index].1, &names));
             }
             Kind::Resources => offered.resources(),
             Kind::ResourceTemplates => offered.templates(),
@@ -69,7 +70,7 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("prompts/get", context);
         let catalogue = self.settled(context).await?;
-        let (source, wire_name) = prompt_of(catalogue.offered(), &params.name)?;
+        let (source, wire_name) = self.prompt_of(&catalogue, &params.name)?;
         let mut params = raw(&params)?;
         params.insert("name".to_owned(), wire_name.into());
         let result =
@@ -123,7 +124,7 @@ impl Gateway {
         let source = match reference {
             Some(reference) if reference.contains_key("name") => {
                 let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
-                let (source, wire_name) = prompt_of(offered, name)?;
+                let (source, wire_name) = self.prompt_of(&catalogue, name)?;
                 reference.insert("name".to_owned(), wire_name.into());
                 Some(source)
             }
@@ -145,6 +146,21 @@ impl Gateway {
             None => json!({"completion": {"values": [], "hasMore": false}}),
         };
         shaped(result, false, caller.client.era)
+    }
+
+    /// Finds the source of a prompt and what that calls it; names of prompts come in only here.
+    fn prompt_of(&self, catalogue: &Catalogue, name: &str) -> Result<(usize, String), ErrorData> {
+        let offered = catalogue.offered();
+        let names = self.shared.parts.exposure.prompt_names(catalogue);
+        let found = offered.prompt(name).or_else(|| offered.prompt(names.canonical(name)?));
+        match found {
+            Some((source, prompt)) => Ok((source, prompt.wire_name.clone())),
+            None => {
+                let message = format!("there is no prompt {name}");
+                let data = json!({"code": "NOT_FOUND", "name": name});
+                Err(ErrorData::invalid_params(message, Some(data)))
+            }
+        }
     }
 
     /// Passes a request on to a source, on a task that outlives whoever waits for it.
@@ -200,22 +216,10 @@ pub(super) fn no_resource(uri: &str) -> ErrorData {
 }
 
 /// Makes the listed form of a prompt; names of prompts go out only here.
-fn wire_prompt(prompt: &Prompt) -> Value {
+fn wire_prompt(prompt: &Prompt, names: &Names) -> Value {
     let mut entry = prompt.raw.as_ref().clone();
-    entry.insert("name".to_owned(), prompt.name.as_str().into());
+    entry.insert("name".to_owned(), names.wire_of(&prompt.name).into());
     Value::Object(entry)
-}
-
-/// Finds the source of a prompt and what that calls it; names of prompts come in only here.
-fn prompt_of(offered: &Offered, name: &str) -> Result<(usize, String), ErrorData> {
-    match offered.prompt(name) {
-        Some((source, prompt)) => Ok((source, prompt.wire_name.clone())),
-        None => {
-            let message = format!("there is no prompt {name}");
-            let data = json!({"code": "NOT_FOUND", "name": name});
-            Err(ErrorData::invalid_params(message, Some(data)))
-        }
-    }
 }
 
 /// Returns the parameters of a request without what is between the client and us.

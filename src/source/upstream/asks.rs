@@ -111,7 +111,9 @@ impl Underway {
         if let Some(call) = origin.and_then(|Origin(id)| calls.get(id)) {
             return Ok(Arc::clone(call));
         }
-        let mut calls = calls.values();
+        // A call that waits for an answer already is hardly the one that asks.
+        let works = calls.values().any(|call| !call.pause.is_waiting());
+        let mut calls = calls.values().filter(|call| !works || !call.pause.is_waiting());
         let Some(first) = calls.next() else {
             return Err("there is nobody to ask: no client's call is under way");
         };
@@ -166,6 +168,10 @@ impl Pause {
                 tokio::time::sleep_until(until).await;
             }
         }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting > 0
     }
 
     fn until(&self, deadline: Instant) -> (bool, Instant) {
