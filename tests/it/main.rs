@@ -21,6 +21,7 @@ mod process;
 mod relays;
 mod remote;
 mod session;
+mod six;
 mod start;
 mod stdio;
 mod through;
