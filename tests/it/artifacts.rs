@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::binary::{Gateway, command, exe, run};
-use crate::fixture::Home;
+use crate::fixture::{Home, session};
 use crate::session::{Session, code, text};
 use crate::web::Web;
 
@@ -21,14 +21,6 @@ const LARGE: &str = "mcp__up__large";
 
 fn home() -> Home {
     Home::with_up(json!({"tools": ["large", "promised", "echo"]}))
-}
-
-fn session(home: &Home, more: &[&str]) -> Session {
-    let mut arguments = home.arguments();
-    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-    let mut session = Session::start(&arguments);
-    session.initialize();
-    session
 }
 
 fn lines(count: usize) -> String {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::session::Session;
+
 /// How long something that must happen may take; generous, since it ends with the first look.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -80,6 +82,15 @@ impl Home {
     pub(crate) fn wait_for(&self, line: &str) {
         eventually(line, || self.noted(line) > 0);
     }
+}
+
+/// Starts the program between a client of the older era and what a home serves.
+pub(crate) fn session(home: &Home, more: &[&str]) -> Session {
+    let mut arguments = home.arguments();
+    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+    let mut session = Session::start(&arguments);
+    session.initialize();
+    session
 }
 
 /// Describes a server for an MCP file.

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::binary::{command, exe, run};
-use crate::fixture::{Home, script};
+use crate::fixture::{Home, script, session};
 use crate::session::{Session, code, text};
 
 /// How long a command may take.
@@ -55,14 +55,6 @@ impl Drop for Served {
         drop(self.child.kill());
         drop(self.child.wait());
     }
-}
-
-fn session(home: &Home, more: &[&str]) -> Session {
-    let mut arguments = home.arguments();
-    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-    let mut session = Session::start(&arguments);
-    session.initialize();
-    session
 }
 
 /// Starts a gateway before one fixture, whose tools are these.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::binary::{Gateway, command, exe, run};
-use crate::fixture::{Home, eventually};
+use crate::fixture::{Home, eventually, session};
 use crate::session::{Session, code, names, text};
 use crate::web::Web;
 
@@ -13,14 +13,6 @@ use crate::web::Web;
 const LIMIT: Duration = Duration::from_secs(30);
 /// What is added to an upstream's result on its way.
 const OURS: [&str; 2] = ["iris/result", "io.modelcontextprotocol/serverInfo"];
-
-fn session(home: &Home, more: &[&str]) -> Session {
-    let mut arguments = home.arguments();
-    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-    let mut session = Session::start(&arguments);
-    session.initialize();
-    session
-}
 
 /// Starts a gateway between a client and one fixture.
 fn up(options: Value) -> (Home, Session) {
