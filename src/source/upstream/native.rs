@@ -151,7 +151,9 @@ fn is_rich(native: &Map<String, Value>) -> bool {
         ("content" | "structuredContent" | "isError" | "resultType", _) => false,
         // In the newer era every result names its server here.
         ("_meta", Value::Object(meta)) => {
-            meta.keys().any(|key| !key.starts_with("io.modelcontextprotocol/"))
+            // And another gateway of ours adds what it has to say.
+            let known = ["io.modelcontextprotocol/", "iris/"];
+            meta.keys().any(|key| !known.iter().any(|known| key.starts_with(known)))
         }
         _ => true,
     });
@@ -169,7 +171,9 @@ mod tests {
         let rich = |native: Value| is_rich(native.as_object().unwrap());
         let text = json!({"type": "text", "text": "t"});
         assert!(!rich(json!({"content": [text], "structuredContent": {}, "isError": false})));
-        assert!(!rich(json!({"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {}}})));
+        assert!(!rich(
+            json!({"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {}, "iris/result": {}}})
+        ));
         for native in [
             json!({"content": [text], "_meta": {"theirs": 1}}),
             json!({"content": [text], "ttlMs": 1}),
