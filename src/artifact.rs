@@ -300,9 +300,8 @@ impl ArtifactStore {
         Ok(listed)
     }
 
-    /// Says whether a path belongs to what is kept for a session: another one's than the one
-    /// given, or anybody's if none is.
-    pub fn is_private(&self, path: &Path, session: Option<&str>) -> bool {
+    /// Returns where files are that are kept for sessions, as it is now.
+    pub fn private(&self) -> Private {
         let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = opened.as_ref().map(|root| root.path().to_owned());
         let named = match &self.config.folder {
@@ -311,18 +310,11 @@ impl ArtifactStore {
         };
         // Paths of the workspace have no links in them any more.
         let roots = [opened, named.canonicalize().ok(), Some(named)];
-        roots.into_iter().flatten().any(|root| {
-            Area::ALL.iter().any(|area| {
-                let Ok(rest) = path.strip_prefix(root.join(area.folder())) else { return false };
-                match (rest.components().next(), session) {
-                    (None, session) => session.is_none(),
-                    (Some(_), None) => true,
-                    (Some(folder), Some(session)) => {
-                        folder.as_os_str() != name::session_folder(session).as_str()
-                    }
-                }
-            })
-        })
+        let areas = roots
+            .into_iter()
+            .flatten()
+            .flat_map(|root| Area::ALL.map(|area| root.join(area.folder())));
+        Private(areas.collect())
     }
 
     /// Returns where a file is from the workspace, if it is in there: file tools can read it.
@@ -394,6 +386,27 @@ impl ArtifactStore {
             }
         };
         Err(StoreError::Folder { folder: self.workspace.root().join(FOLDER), error })
+    }
+}
+
+/// Where files are that are kept for sessions.
+#[derive(Clone, Debug)]
+pub struct Private(Vec<PathBuf>);
+
+impl Private {
+    /// Says whether a path belongs to what is kept for a session: another one's than the one
+    /// given, or anybody's if none is.
+    pub fn holds(&self, path: &Path, session: Option<&str>) -> bool {
+        self.0.iter().any(|area| {
+            let Ok(rest) = path.strip_prefix(area) else { return false };
+            match (rest.components().next(), session) {
+                (None, session) => session.is_none(),
+                (Some(_), None) => true,
+                (Some(folder), Some(session)) => {
+                    folder.as_os_str() != name::session_folder(session).as_str()
+                }
+            }
+        })
     }
 }
 

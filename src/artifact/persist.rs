@@ -1,14 +1,27 @@
 //! Texts too long for a model: saved whole, and replaced by a part and the way to the rest.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::preview::preview;
+use super::preview::{head, preview};
 use super::{ArtifactStore, Owner, StoreError};
 use crate::tool::{Artifact, Block, ToolDefinition, ToolResult, Turn};
 
 /// What a host should know of files in its workspace.
 const HINT: &str = "add .iris/ to .gitignore";
+
+/// How many characters are left of a text that could not be saved.
+const BEGAN: usize = 8_000;
+
+/// A text that could not be saved.
+#[derive(Debug)]
+pub struct Unsaved {
+    /// Why.
+    pub error: StoreError,
+    /// How it begins.
+    pub began: String,
+}
 
 impl ArtifactStore {
     /// Saves the text of a result and leaves a part of it; blocks.
@@ -21,26 +34,30 @@ impl ArtifactStore {
         definition: &ToolDefinition,
         session: &str,
         turn: Option<&Turn>,
-    ) -> Result<ToolResult, StoreError> {
+    ) -> Result<ToolResult, Unsaved> {
         let limit = definition.max_result_chars;
         let text = result.model_content();
+        let unsaved = |error| Unsaved { error, began: head(&text, BEGAN).to_owned() };
         let native = result.artifact.take();
         let suffix = if native.is_some() { ".model.txt" } else { ".txt" };
         let owner = Owner { session, call_id: &result.call_id };
-        let saved = self.save(owner, suffix, with_entries(&result, &text).as_bytes())?;
+        let saved = self.save(owner, suffix, with_entries(&result, &text).as_bytes());
+        let saved = saved.map_err(unsaved)?;
         let uri = saved.key.uri();
         let rest = words(&result.tool_name, turn, &uri, native.as_ref());
         let prefix = result.error.as_ref().map_or(0, |failure| {
             failure.to_string().chars().count() - failure.message.chars().count()
         });
         let room = limit.checked_sub(rest.chars().count() + prefix);
-        let Some(room) = room else { return Err(StoreError::NoRoom { limit }) };
+        let Some(room) = room else { return Err(unsaved(StoreError::NoRoom { limit })) };
         // The prefix comes back by itself when the failure is shown.
         let body = text.char_indices().nth(prefix).map_or("", |(start, _)| &text[start..]);
         let shown = definition.preview_chars.min(room);
         let message = preview(body, shown, definition.preview_mode) + &rest;
-        let short = preview(&text, definition.preview_chars, definition.preview_mode);
-        let mut artifact = native.unwrap_or_else(|| saved.artifact("text/plain", short));
+        let mut artifact = native.unwrap_or_else(|| {
+            let short = preview(&text, definition.preview_chars, definition.preview_mode);
+            saved.artifact("text/plain", short)
+        });
         artifact.text_path = Some(saved.path.to_string_lossy().into_owned());
         artifact.text_uri = Some(uri);
         artifact.hold.push(saved.hold);
@@ -60,7 +77,7 @@ impl ArtifactStore {
 }
 
 /// Puts what only names the images before the text.
-fn with_entries(result: &ToolResult, text: &str) -> String {
+fn with_entries<'a>(result: &ToolResult, text: &'a str) -> Cow<'a, str> {
     let entries: Vec<String> = result
         .content
         .iter()
@@ -69,7 +86,11 @@ fn with_entries(result: &ToolResult, text: &str) -> String {
             Block::Text(_) => None,
         })
         .collect();
-    if entries.is_empty() { text.to_owned() } else { format!("{}\n\n{text}", entries.join("\n")) }
+    if entries.is_empty() {
+        text.into()
+    } else {
+        format!("{}\n\n{text}", entries.join("\n")).into()
+    }
 }
 
 /// Says where the rest is; the reference comes first, since every model can follow it.

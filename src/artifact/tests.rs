@@ -103,7 +103,8 @@ fn t18_a_limit_without_room_for_the_way_to_the_rest_is_an_error() {
     let error = bench
         .store
         .persist(result(&"x".repeat(200)), &definition(100, 30), SESSION, Some(&turn))
-        .unwrap_err();
+        .unwrap_err()
+        .error;
     assert!(matches!(error, StoreError::NoRoom { limit: 100 }), "{error}");
     assert_eq!(Failure::from(error).code, ARTIFACT_ERROR);
 }

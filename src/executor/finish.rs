@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::Checked;
+use crate::artifact::persist::Unsaved;
 use crate::artifact::preview::preview;
 use crate::artifact::{ARTIFACT_ERROR, ArtifactStore};
 use crate::tool::{Block, CallContext, Failure, PreviewMode, Retention, Tool, ToolResult};
 
 /// Ends a refusal that is too long.
 const CUT: &str = "\n[the error message was cut]";
-
-/// How many characters of a result that cannot be saved are shown.
-const BEGAN: usize = 8_000;
 
 /// Gives a result its identity and its metadata.
 ///
@@ -60,7 +58,6 @@ pub(super) async fn fit(
     if result.model_chars() <= definition.max_result_chars {
         return result;
     }
-    let began = preview(&result.model_content(), BEGAN, PreviewMode::Head);
     let ToolResult { call_id, tool_name, metadata, .. } = &result;
     let shell = ToolResult {
         call_id: call_id.clone(),
@@ -73,22 +70,19 @@ pub(super) async fn fit(
     let saving = move || {
         let definition = tool.definition();
         let result = artifacts.persist(result, definition, session.as_str(), turn.as_ref())?;
-        Ok::<_, Failure>(with_cut_native(result, definition.native.as_deref()))
+        Ok::<_, Unsaved>(with_cut_native(result, definition.native.as_deref()))
     };
-    let failure = match tokio::task::spawn_blocking(saving).await {
+    let why = match tokio::task::spawn_blocking(saving).await {
         Ok(Ok(result)) => return result,
-        Ok(Err(failure)) => failure,
+        Ok(Err(Unsaved { error, began })) => format!("{error}\nIt begins:\n{began}"),
         Err(error) => {
             tracing::error!(%error, "saving a result went wrong");
-            Failure::new(ARTIFACT_ERROR, "saving it went wrong; the log has the details")
+            "saving it went wrong; the log has the details".to_owned()
         }
     };
-    let said = format!(
-        "the tool ran, but its result is too long and could not be saved: {}\nIt begins:\n{began}",
-        failure.message
-    );
+    let said = format!("the tool ran, but its result is too long and could not be saved: {why}");
     let limit = definition.max_result_chars;
-    let failure = Failure { message: said, ..failure };
+    let failure = Failure::new(ARTIFACT_ERROR, said);
     ToolResult { error: Some(cut(failure, limit)), ..shell }
 }
 

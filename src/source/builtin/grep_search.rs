@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use super::list_files::{existing, printed};
 use super::notes::Notes;
-use super::on_thread::{on_thread, unless_stopped};
+use super::on_thread::unless_stopped;
 use super::python_regex::{Pattern, PatternError};
 use super::reach::Reach;
 use super::text_reader::{Piece, TextError, TextReader};
@@ -79,13 +79,9 @@ impl TypedTool for GrepSearch {
     }
 
     async fn run(&self, input: &Input, cx: &CallContext) -> Result<ToolResult, ToolError> {
-        if input.max_results == 0 {
-            return Ok(ToolResult::default());
-        }
-        let reach = Reach::of(&self.parts, cx);
-        let input = input.clone();
-        let text = on_thread(cx, move |stop| grep(&reach, &input, stop)).await?;
-        Ok(ToolResult::text(text))
+        let (max_results, input) = (input.max_results, input.clone());
+        let work = move |reach: &Reach, stop: &_| grep(reach, &input, stop);
+        Reach::search(&self.parts, max_results, cx, work).await
     }
 }
 

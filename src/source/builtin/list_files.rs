@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::notes::Notes;
-use super::on_thread::{on_thread, unless_stopped};
+use super::on_thread::unless_stopped;
 use super::reach::Reach;
 use super::wildcard::PathPattern;
 use crate::tool::{CallContext, Failure, ToolDefinition, ToolError, ToolResult, TypedTool};
@@ -57,13 +57,9 @@ impl TypedTool for ListFiles {
     }
 
     async fn run(&self, input: &Input, cx: &CallContext) -> Result<ToolResult, ToolError> {
-        if input.max_results == 0 {
-            return Ok(ToolResult::default());
-        }
-        let reach = Reach::of(&self.parts, cx);
-        let input = input.clone();
-        let text = on_thread(cx, move |stop| list(&reach, &input, stop)).await?;
-        Ok(ToolResult::text(text))
+        let (max_results, input) = (input.max_results, input.clone());
+        let work = move |reach: &Reach, stop: &_| list(reach, &input, stop);
+        Reach::search(&self.parts, max_results, cx, work).await
     }
 }
 

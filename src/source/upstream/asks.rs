@@ -96,13 +96,10 @@ impl Underway {
                 let code = i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
                 Err(ErrorData::new(ErrorCode(code), message, None))
             }
-            Err(AskError::Unsupported { .. }) if method == "elicitation/create" => {
-                Ok(CustomResult(json!({"action": "decline"})))
-            }
-            Err(AskError::Gone) if method == "elicitation/create" => {
-                Ok(CustomResult(json!({"action": "cancel"})))
-            }
-            Err(error) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, error.to_string(), None)),
+            Err(error) => match for_the_client(method, &error) {
+                Some(answer) => Ok(CustomResult(answer)),
+                None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, error.to_string(), None)),
+            },
         }
     }
 
@@ -234,12 +231,20 @@ async fn answer(key: &str, request: &Value, cx: &CallContext) -> Result<Value, C
     };
     match asked {
         Ok(answer) => Ok(answer),
-        Err(AskError::Unsupported { .. }) if method == "elicitation/create" => {
-            Ok(json!({"action": "decline"}))
-        }
-        Err(AskError::Gone) if method == "elicitation/create" => Ok(json!({"action": "cancel"})),
-        Err(error) => Err(failed(format!("the server asked for {method}: {error}"))),
+        Err(error) => for_the_client(method, &error)
+            .ok_or_else(|| failed(format!("the server asked for {method}: {error}"))),
     }
+}
+
+/// Answers an elicitation for a client that cannot be asked, or is gone; nothing else has an
+/// answer that is none.
+fn for_the_client(method: &str, error: &AskError) -> Option<Value> {
+    let action = match error {
+        AskError::Unsupported { .. } => "decline",
+        AskError::Gone => "cancel",
+        AskError::Refused { .. } => return None,
+    };
+    (method == "elicitation/create").then(|| json!({"action": action}))
 }
 
 #[cfg(test)]
