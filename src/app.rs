@@ -13,9 +13,10 @@ use self::report::Report;
 use crate::activity::{Activity, JournalError, Who};
 use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
+use crate::discovery::{Candidates, Local};
 use crate::executor::{self, Executor, Requested};
-use crate::exposure::Exposure;
 use crate::exposure::names::Names;
+use crate::exposure::{Exposure, Resolved};
 use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
@@ -26,7 +27,7 @@ use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
 use crate::source::upstream::Upstreams;
-use crate::tool::{Arguments, CallContext, Era, Interrupt, SessionId, Tool, ToolResult};
+use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::{PathError, Workspace};
 
 /// How long the tasks of a run may take to end before they are left behind.
@@ -91,8 +92,7 @@ impl App {
             artifacts,
             context,
             permission,
-            view,
-            naming,
+            exposure,
             breaker,
             activity,
             server,
@@ -116,10 +116,13 @@ impl App {
         };
         let mut tools =
             builtin.iter().map(|key| builtin::make(key, &parts)).collect::<Result<Vec<_>, _>>()?;
-        let context = if context { visible_context_tools(&parts, &view) } else { Vec::new() };
+        let exposure = Exposure::new(Arc::clone(&registry), exposure, Arc::new(Local));
+        let context = visible_context_tools(&parts, exposure.view(), context);
         // What cannot be called again is not recorded, nor referred to.
-        let server = server::Config { context: !context.is_empty(), ..server };
+        let recorded = server.context.filter(|_| !context.is_empty());
+        let server = server::Config { context: recorded, ..server };
         tools.extend(context);
+        tools.extend(exposure.tools());
         publish_own(&registry, tools)?;
         let http =
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
@@ -136,7 +139,6 @@ impl App {
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let exposure = Exposure::new(Arc::clone(&registry), view, naming);
         let gateway = Gateway::new(
             server,
             Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
@@ -164,6 +166,23 @@ impl App {
     pub fn visible(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
         let session = self.gateway.parts().sessions.get(&SessionId::new("nobody"));
         self.gateway.parts().exposure.listed(catalogue, &session, Era::Modern)
+    }
+
+    /// Returns what each client's list is made from.
+    pub fn exposure(&self) -> &Exposure {
+        &self.gateway.parts().exposure
+    }
+
+    /// Returns the tools that fit each query, best first, of all that there are.
+    pub fn found(
+        &self,
+        catalogue: &Catalogue,
+        queries: &[String],
+        limit: usize,
+    ) -> Vec<Vec<Arc<dyn Tool>>> {
+        let among = Candidates::new(self.exposure().all(catalogue));
+        let best = |query: &String| among.best(query, None, limit).into_iter().cloned().collect();
+        queries.iter().map(best).collect()
     }
 
     /// Waits until no source is starting any more; `tell` gets the names of those that are, each
@@ -280,8 +299,13 @@ impl App {
             self.gateway.parts();
         let catalogue = self.registry.settled().await;
         let session = sessions.get(&cx.session);
-        let tool = match exposure.resolve(&catalogue, &session, name) {
-            Ok(tool) => tool,
+        // Whoever composes the program need not search for what there is.
+        if let Some(tool) = exposure.find(&catalogue, name) {
+            session.reveal(tool.definition().name.as_str());
+        }
+        let resolved = exposure.resolve(&catalogue, &session, name, arguments);
+        let Resolved { tool, name, arguments } = match resolved {
+            Ok(resolved) => resolved,
             Err(unresolved) => {
                 let failure = unresolved.into_failure(name);
                 let who = Who {
@@ -293,8 +317,9 @@ impl App {
                 return Ok(failure.into());
             }
         };
-        let asked = Requested { tool, name: name.to_owned(), arguments };
-        executor.call(asked, cx, approver).await
+        let result = executor.call(Requested { tool, name, arguments }, cx, approver).await?;
+        exposure.disclose(&session, &result);
+        Ok(result)
     }
 }
 
@@ -333,8 +358,13 @@ fn publish_own(registry: &Arc<Registry>, tools: Vec<Arc<dyn Tool>>) -> Result<()
 }
 
 /// Makes the context tools, unless the view hides one of them.
-fn visible_context_tools(parts: &builtin::Parts, view: &View) -> Vec<Arc<dyn Tool>> {
-    let tools = builtin::context_tools(parts);
+fn visible_context_tools(
+    parts: &builtin::Parts,
+    view: &View,
+    presence: Option<Presence>,
+) -> Vec<Arc<dyn Tool>> {
+    let Some(presence) = presence else { return Vec::new() };
+    let tools = builtin::context_tools(parts, presence);
     let are_visible = tools.iter().all(|tool| view.is_available(tool.definition()));
     if are_visible { tools.into() } else { Vec::new() }
 }

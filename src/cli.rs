@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod completions;
 mod flags;
+mod search;
 mod serve;
 mod tools;
 
@@ -37,6 +38,8 @@ enum Command {
     Check(check::Check),
     /// List the tools, with every upstream server started.
     Tools(tools::Tools),
+    /// Say which tools a search finds.
+    Search(search::Search),
     /// Call one tool, through everything a client's call goes through.
     Call(call::Call),
     /// Print completions for a shell.
@@ -95,6 +98,7 @@ pub fn run() -> ExitCode {
             Command::Serve(serve) => Box::pin(serve.run()).await,
             Command::Check(check) => Box::pin(check.run()).await,
             Command::Tools(tools) => tools.run().await,
+            Command::Search(search) => search.run().await,
             Command::Call(call) => call.run().await,
             Command::Completions(_) => Ok(Exit::Ok),
         }

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod artifacts;
+pub mod discovery;
 pub mod environment;
 pub mod settings;
 
@@ -19,14 +20,14 @@ use self::agent::Agent;
 use self::settings::{Approval, Settings};
 use crate::document::DocumentError;
 use crate::executor::breaker;
-use crate::exposure::names::Naming;
+use crate::exposure::{self, Defer};
 use crate::permission;
-use crate::registry::view::View;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
+use crate::tool::Presence;
 use crate::{activity, artifact};
 
 /// The longest message, unless said otherwise.
@@ -50,14 +51,12 @@ pub struct Config {
     pub upstream: upstream::Config,
     /// What is kept in files, and where.
     pub artifacts: artifact::Config,
-    /// Whether clients can read again what was called and what came of it.
-    pub context: bool,
+    /// When clients can read again what was called and what came of it; nothing means never.
+    pub context: Option<Presence>,
     /// What is allowed without asking.
     pub permission: permission::Config,
-    /// Which tools there are for clients.
-    pub view: View,
-    /// What clients call the tools.
-    pub naming: Naming,
+    /// Which tools there are for clients, and which of them they have to search for.
+    pub exposure: exposure::Config,
     /// When to leave a failing tool alone.
     pub breaker: Option<breaker::Config>,
     /// Where calls are recorded.
@@ -195,7 +194,12 @@ impl Config {
         let upstream =
             upstream::Config { keep, ..upstreams(&settings, files, &workspace, host, on_failure)? };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
-        let context = settings.context.or(agent.as_ref().map(Agent::context)).unwrap_or(false);
+        let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
+        let context = match (settings.context.or(agent.as_ref().map(Agent::context)), defer) {
+            (Some(true), _) => Some(Presence::Always),
+            (Some(false), _) | (None, Defer::Never) => None,
+            (None, Defer::Always | Defer::Auto { .. }) => Some(Presence::WhileDeferring),
+        };
         let http = http(&settings)?;
         let only_mcp = agent.is_none() && !mcp_files.is_empty();
         let approval = approval(settings.approval.mode, only_mcp);
@@ -204,20 +208,11 @@ impl Config {
         let said = &settings.approval;
         permission.rules =
             permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))?;
-        let limits = settings.limits;
         let server = server::Config {
             approval,
-            approval_timeout: said
-                .timeout_seconds
-                .map_or(APPROVAL_TIMEOUT, settings::Seconds::duration),
-            concurrent_calls: limits.concurrent_calls.map_or(CONCURRENT_CALLS, NonZeroUsize::get),
-            max_message_bytes: limits
-                .max_message_bytes
-                .map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get),
-            tool_timeout: limits.tool_timeout_seconds.map(settings::Seconds::duration),
             agent_id: agent.as_ref().and_then(|agent| agent.name.clone()).unwrap_or_default(),
-            workspace: Arc::new(workspace.clone()),
             context,
+            ..serving(&settings, workspace.clone())
         };
         Ok(Self {
             workspace,
@@ -226,8 +221,12 @@ impl Config {
             artifacts,
             context,
             permission,
-            view: settings.view.view(),
-            naming: settings.naming(),
+            exposure: exposure::Config {
+                view: settings.view.view(),
+                naming: settings.naming(),
+                defer,
+                disclosure: settings.discovery.disclosure.unwrap_or_default(),
+            },
             breaker: settings.breaker.map(settings::Breaker::config),
             activity: activity::Config { file: settings.activity.file.clone() },
             server,
@@ -236,6 +235,23 @@ impl Config {
             on_failure,
             not_used: agent.map(|agent| agent.not_used).unwrap_or_default(),
         })
+    }
+}
+
+/// Says how clients are served, as far as that does not depend on the files.
+fn serving(settings: &Settings, workspace: PathBuf) -> server::Config {
+    let settings::Limits { tool_timeout_seconds, max_message_bytes, concurrent_calls } =
+        settings.limits;
+    let patience = settings.approval.timeout_seconds;
+    server::Config {
+        approval: ApprovalMode::Ask,
+        approval_timeout: patience.map_or(APPROVAL_TIMEOUT, settings::Seconds::duration),
+        concurrent_calls: concurrent_calls.map_or(CONCURRENT_CALLS, NonZeroUsize::get),
+        max_message_bytes: max_message_bytes.map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get),
+        tool_timeout: tool_timeout_seconds.map(settings::Seconds::duration),
+        agent_id: String::new(),
+        workspace: Arc::new(workspace),
+        context: None,
     }
 }
 

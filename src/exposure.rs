@@ -2,19 +2,35 @@
 //!
 //! A tool can be called when the view lets it exist and it is shown, or was disclosed to this
 //! session. What the view hides cannot be told apart from what does not exist. Clients may have
-//! other [names] for the tools than we; from here on there is only the canonical one.
+//! other [names] for the tools than we; from here on there is only the canonical one. Where a list
+//! would cost a model too much, upstream tools are *deferred*: not listed, but found by
+//! `tool_search` and called by their names or through `call_tool`.
 
+mod call_tool;
 pub mod names;
+mod search;
+pub mod surface;
 
-use std::sync::Arc;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
+use serde::Deserialize;
+use serde_json::Value;
 
+use self::call_tool::{CallTool, Inner};
 use self::names::{Names, Naming};
+use self::search::ToolSearch;
+use self::surface::Surface;
+use crate::discovery::Selector;
 use crate::registry::view::View;
 use crate::registry::{Catalogue, Registry};
 use crate::session::Session;
-use crate::tool::{Era, ErrorCode, Failure, Tool};
+use crate::tool::{
+    Arguments, Era, ErrorCode, Failure, InputSchema, Presence, Tool, ToolDefinition, ToolName,
+    ToolResult,
+};
 
 /// The tool exists but has not been disclosed to this session.
 pub const TOOL_NOT_ALLOWED: ErrorCode = ErrorCode::new("TOOL_NOT_ALLOWED");
@@ -25,15 +41,78 @@ pub const NOT_FOUND: ErrorCode = ErrorCode::new("NOT_FOUND");
 /// How alike a name must be to be offered instead, between 0 and 1.
 const NEAR: f64 = 0.75;
 
+/// What the operator decides about lists.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which tools there are, and which are shown in any case.
+    pub view: View,
+    /// What clients call the tools.
+    pub naming: Naming,
+    /// Whether the tools of upstreams have to be searched for.
+    pub defer: Defer,
+    /// How a tool that was found can be called.
+    pub disclosure: Disclosure,
+}
+
+/// Returns how many bytes tools take in a list.
+pub type Measure = fn(&[Arc<dyn Tool>], &Names) -> usize;
+
+/// Whether the tools of upstreams have to be searched for.
+#[derive(Clone, Copy)]
+pub enum Defer {
+    /// They are listed.
+    Never,
+    /// They have to be searched for.
+    Always,
+    /// They have to be searched for when the list would be longer than the budget.
+    Auto {
+        /// How many tokens a list may have, at 4 bytes each.
+        budget_tokens: usize,
+        /// How long a list is.
+        measure: Measure,
+    },
+}
+
+/// How a tool that was found can be called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Disclosure {
+    /// By its own name, which the lists of older clients then have, or through `call_tool`.
+    #[default]
+    Both,
+    /// Through `call_tool`, or by its own name, which no list ever has.
+    Meta,
+    /// By its own name, which the lists of older clients then have.
+    Session,
+}
+
+/// Why something is no way to disclose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected `both`, `meta` or `session`")]
+pub struct NoDisclosure;
+
 /// Decides what each session lists and calls.
 #[derive(Debug)]
 pub struct Exposure {
     registry: Arc<Registry>,
-    view: View,
-    naming: Naming,
-    /// What clients call the tools of the newest snapshot that was asked for, and its version.
-    names: ArcSwap<(u64, Arc<Names>)>,
+    config: Config,
+    selector: Arc<dyn Selector>,
+    tool_search: Arc<dyn Tool>,
+    call_tool: Arc<dyn Tool>,
+    /// What the newest snapshot that was asked for shows.
+    surface: ArcSwap<Surface>,
     prompt_names: ArcSwap<(u64, Arc<Names>)>,
+}
+
+/// What a call comes to once its name is looked up.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// The name it was called by.
+    pub name: String,
+    /// Its arguments, as they came.
+    pub arguments: Arguments,
 }
 
 /// Why a name cannot be called.
@@ -44,15 +123,14 @@ pub enum Unresolved {
         /// Similar names that do, best first.
         nearest: Vec<String>,
     },
-    /// It has to be found by a search first.
-    Undisclosed(Failure),
+    /// It has to be found by a search first, or `call_tool` was called wrongly.
+    Refused(Failure),
 }
-
 impl Unresolved {
     /// Makes the failure that a caller without a protocol gets.
     pub fn into_failure(self, name: &str) -> Failure {
         match self {
-            Self::Undisclosed(failure) => failure,
+            Self::Refused(failure) => failure,
             Self::Unknown { nearest } => {
                 let hint = match nearest.as_slice() {
                     [] => String::new(),
@@ -67,8 +145,28 @@ impl Unresolved {
 
 impl Exposure {
     /// Makes the gate over a registry.
-    pub fn new(registry: Arc<Registry>, view: View, naming: Naming) -> Self {
-        Self { registry, view, naming, names: ArcSwap::default(), prompt_names: ArcSwap::default() }
+    pub fn new(registry: Arc<Registry>, config: Config, selector: Arc<dyn Selector>) -> Arc<Self> {
+        Arc::new_cyclic(|exposure: &Weak<Self>| Self {
+            registry,
+            config,
+            selector,
+            tool_search: ToolSearch::over(Weak::clone(exposure)),
+            call_tool: CallTool::tool(),
+            surface: ArcSwap::default(),
+            prompt_names: ArcSwap::default(),
+        })
+    }
+
+    /// Returns the tools that find and call others, if there can be anything to find.
+    ///
+    /// They are to be published with our own; each is there only while something is deferred.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let tools = match (self.config.defer, self.config.disclosure) {
+            (Defer::Never, _) => Vec::new(),
+            (_, Disclosure::Session) => vec![&self.tool_search],
+            (_, Disclosure::Both | Disclosure::Meta) => vec![&self.tool_search, &self.call_tool],
+        };
+        tools.into_iter().map(Arc::clone).collect()
     }
 
     /// Returns the registry.
@@ -76,19 +174,32 @@ impl Exposure {
         &self.registry
     }
 
+    /// Returns which tools there are.
+    pub fn view(&self) -> &View {
+        &self.config.view
+    }
+
+    /// Returns what selects tools for queries.
+    pub(crate) fn selector(&self) -> &dyn Selector {
+        self.selector.as_ref()
+    }
+
+    /// Returns what a snapshot shows.
+    pub fn surface(&self, catalogue: &Catalogue) -> Arc<Surface> {
+        let made = self.surface.load();
+        if made.version == catalogue.version() {
+            return Arc::clone(&made);
+        }
+        let surface = Arc::new(Surface::of(catalogue, &self.config));
+        if made.version < catalogue.version() {
+            self.surface.store(Arc::clone(&surface));
+        }
+        surface
+    }
+
     /// Returns what clients call the tools of a snapshot.
     pub fn names(&self, catalogue: &Catalogue) -> Arc<Names> {
-        let (version, made) = (catalogue.version(), self.names.load());
-        if made.0 == version {
-            return Arc::clone(&made.1);
-        }
-        let available: Vec<_> =
-            self.view.available(catalogue).map(|tool| tool.definition()).collect();
-        let names = Arc::new(Names::of(self.naming, &available));
-        if made.0 < version {
-            self.names.store(Arc::new((version, Arc::clone(&names))));
-        }
-        names
+        Arc::clone(self.surface(catalogue).names())
     }
 
     /// Returns what clients call the prompts of a snapshot.
@@ -102,7 +213,7 @@ impl Exposure {
             let server = sources.get(*source)?.source.as_str();
             Some((prompt.name.as_str(), server, prompt.wire_name.as_str()))
         });
-        let names = Arc::new(Names::of_prompts(self.naming, prompts));
+        let names = Arc::new(Names::of_prompts(self.config.naming, prompts));
         if made.0 < version {
             self.prompt_names.store(Arc::new((version, Arc::clone(&names))));
         }
@@ -111,10 +222,11 @@ impl Exposure {
 
     /// Finds the tool by this name, canonical or a client's; the canonical one wins.
     pub fn find<'a>(&self, catalogue: &'a Catalogue, name: &str) -> Option<&'a Arc<dyn Tool>> {
+        let surface = self.surface(catalogue);
         let available = |name: &str| {
-            catalogue.get(name).filter(|tool| self.view.is_available(tool.definition()))
+            catalogue.get(name).filter(|tool| self.is_there(tool.definition(), &surface))
         };
-        available(name).or_else(|| available(self.names(catalogue).canonical(name)?))
+        available(name).or_else(|| available(surface.names().canonical(name)?))
     }
 
     /// Returns the tools that `tools/list` shows a session, in the order of listing.
@@ -122,47 +234,98 @@ impl Exposure {
     /// In the modern era the list is the same for every session (MCP 2026-07-28 §server/tools);
     /// a legacy session also sees what it has disclosed.
     pub fn listed(&self, catalogue: &Catalogue, session: &Session, era: Era) -> Vec<Arc<dyn Tool>> {
-        let shown = |tool: &&Arc<dyn Tool>| match era {
-            Era::Modern => self.view.is_active(tool.definition()),
-            Era::Legacy => self.is_callable(tool.as_ref(), session),
+        let surface = self.surface(catalogue);
+        let grows = era == Era::Legacy && self.config.disclosure != Disclosure::Meta;
+        let shown = |tool: &&Arc<dyn Tool>| {
+            let definition = tool.definition();
+            self.is_shown(definition, &surface)
+                || (grows
+                    && self.is_there(definition, &surface)
+                    && session.is_revealed(definition.name.as_str()))
         };
-        self.view.available(catalogue).filter(shown).cloned().collect()
+        let tools = catalogue.tools().iter().filter(shown);
+        tools
+            .map(|tool| {
+                let is_search = Arc::ptr_eq(tool, &self.tool_search);
+                if is_search { surface.described(tool) } else { Arc::clone(tool) }
+            })
+            .collect()
     }
 
-    /// Finds the tool that a session means by a name.
+    /// Returns the tools that there are, those that have to be searched for among them.
+    pub fn all(&self, catalogue: &Catalogue) -> Vec<Arc<dyn Tool>> {
+        let surface = self.surface(catalogue);
+        let there = |tool: &&Arc<dyn Tool>| self.is_there(tool.definition(), &surface);
+        catalogue.tools().iter().filter(there).cloned().collect()
+    }
+
+    /// Says whether clients have to search for a tool before they can call it.
+    pub fn is_deferred(&self, catalogue: &Catalogue, definition: &ToolDefinition) -> bool {
+        !self.is_shown(definition, &self.surface(catalogue))
+    }
+
+    /// Finds the tool that a session means by a name; a call of `call_tool` becomes the call of
+    /// the tool that it names.
     pub fn resolve(
         &self,
         catalogue: &Catalogue,
         session: &Session,
         name: &str,
-    ) -> Result<Arc<dyn Tool>, Unresolved> {
+        arguments: Arguments,
+    ) -> Result<Resolved, Unresolved> {
+        let surface = self.surface(catalogue);
         let Some(tool) = self.find(catalogue, name) else {
-            return Err(Unresolved::Unknown { nearest: self.nearest(catalogue, session, name) });
+            let nearest = self.nearest(catalogue, session, name);
+            return Err(Unresolved::Unknown { nearest });
         };
-        if self.is_callable(tool.as_ref(), session) {
-            return Ok(Arc::clone(tool));
+        if Arc::ptr_eq(tool, &self.call_tool) {
+            let Inner { name, arguments } =
+                call_tool::unwrapped(tool.definition(), arguments).map_err(Unresolved::Refused)?;
+            let inner = self.resolve(catalogue, session, &name, arguments);
+            return inner.map_err(|why| Unresolved::Refused(why.into_failure(&name)));
         }
-        let canonical = tool.definition().name.as_str();
-        let names = self.names(catalogue);
-        let wire = names.wire(tool.definition());
-        let words = wire.replace('_', " ");
-        let message = format!(
-            "{wire} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
-        );
-        Err(Unresolved::Undisclosed(
-            Failure::new(TOOL_NOT_ALLOWED, message).with_detail("tool", canonical),
-        ))
+        if self.is_callable(tool.definition(), session, &surface) {
+            return Ok(Resolved { tool: Arc::clone(tool), name: name.to_owned(), arguments });
+        }
+        Err(Unresolved::Refused(undisclosed(tool.definition(), surface.names())))
     }
 
-    fn is_callable(&self, tool: &dyn Tool, session: &Session) -> bool {
-        let definition = tool.definition();
-        self.view.is_active(definition) || session.is_revealed(definition.name.as_str())
+    /// Discloses to a session what a search has found; true if a list of its client changes by it.
+    pub fn disclose(&self, session: &Session, result: &ToolResult) -> bool {
+        let revealed = result.metadata.get("context_revealed_tools").and_then(Value::as_array);
+        let revealed = revealed.into_iter().flatten().filter_map(Value::as_str);
+        // Each of them, so no short cut.
+        let new = revealed.filter(|name| session.reveal(name)).count();
+        new > 0 && self.config.disclosure != Disclosure::Meta
+    }
+
+    /// Says whether there is a tool for this view and snapshot, disclosed or not.
+    fn is_there(&self, definition: &ToolDefinition, surface: &Surface) -> bool {
+        self.config.view.is_available(definition) && surface.has(definition)
+    }
+
+    /// Says whether a tool is shown without a search.
+    fn is_shown(&self, definition: &ToolDefinition, surface: &Surface) -> bool {
+        let is_allowed = || self.config.view.allow.contains(definition.name.as_str());
+        self.is_there(definition, surface) && (!surface.defers(definition) || is_allowed())
+    }
+
+    fn is_callable(
+        &self,
+        definition: &ToolDefinition,
+        session: &Session,
+        surface: &Surface,
+    ) -> bool {
+        self.is_shown(definition, surface)
+            || (self.is_there(definition, surface) && session.is_revealed(definition.name.as_str()))
     }
 
     fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
-        let names = self.names(catalogue);
+        let surface = self.surface(catalogue);
+        let names = surface.names();
+        let callable = catalogue.tools().iter();
         let callable =
-            self.view.available(catalogue).filter(|tool| self.is_callable(tool.as_ref(), session));
+            callable.filter(|tool| self.is_callable(tool.definition(), session, &surface));
         let mut scored: Vec<(f64, String)> = callable
             .flat_map(|tool| {
                 let definition = tool.definition();
@@ -177,6 +340,53 @@ impl Exposure {
             .collect();
         scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
         scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+    }
+}
+
+/// Makes the failure of a call that a search has to come before.
+fn undisclosed(definition: &ToolDefinition, names: &Names) -> Failure {
+    let wire = names.wire(definition);
+    let words = wire.replace('_', " ");
+    let message = format!(
+        "{wire} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
+    );
+    Failure::new(TOOL_NOT_ALLOWED, message).with_detail("tool", definition.name.as_str())
+}
+
+/// Makes the definition of a tool of the gate's own.
+fn own(name: &'static str, title: &str, description: &str, schema: Value) -> ToolDefinition {
+    let Value::Object(schema) = schema else { unreachable!("{name} has a schema in a literal") };
+    let made = ToolName::parse(name).ok().zip(InputSchema::compile(schema).ok());
+    let made = made.and_then(|(name, schema)| ToolDefinition::new(name, description, schema).ok());
+    let Some(mut definition) = made else { unreachable!("{name} is defined by literals") };
+    definition.title = Some(title.to_owned());
+    definition.presence = Presence::WhileDeferring;
+    // A client that defers tools by itself shows these in any case.
+    let meta = serde_json::json!({"anthropic/alwaysLoad": true});
+    definition.metadata.insert("_meta".to_owned(), meta);
+    definition
+}
+
+impl fmt::Debug for Defer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("Never"),
+            Self::Always => f.write_str("Always"),
+            Self::Auto { budget_tokens, .. } => f.debug_tuple("Auto").field(budget_tokens).finish(),
+        }
+    }
+}
+
+impl FromStr for Disclosure {
+    type Err = NoDisclosure;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "both" => Ok(Self::Both),
+            "meta" => Ok(Self::Meta),
+            "session" => Ok(Self::Session),
+            _ => Err(NoDisclosure),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod app;
 pub mod artifact;
 pub mod cli;
 pub mod config;
+pub mod discovery;
 pub mod document;
 pub mod executor;
 pub mod exposure;

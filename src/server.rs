@@ -58,7 +58,7 @@ use crate::registry::Catalogue;
 use crate::relay::Kind;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
-use crate::tool::SessionId;
+use crate::tool::{Presence, SessionId};
 
 pub use self::approve::Mode as ApprovalMode;
 
@@ -79,15 +79,15 @@ pub struct Config {
     pub agent_id: String,
     /// The workspace of every call; absolute and resolved.
     pub workspace: Arc<std::path::PathBuf>,
-    /// Whether it is recorded what was called and what came of it.
-    pub context: bool,
+    /// When it is recorded what was called and what came of it; nothing means never.
+    pub context: Option<Presence>,
 }
 
 /// The parts of the program that a gateway answers from.
 #[derive(Debug)]
 pub struct Parts {
     /// What each session sees and may call.
-    pub exposure: Exposure,
+    pub exposure: Arc<Exposure>,
     /// What runs a call.
     pub executor: Executor,
     /// What is kept for each client.
@@ -129,7 +129,7 @@ impl Gateway {
     /// Makes the gateway of a program; each connection gets it by [`Gateway::on`].
     pub fn new(config: Config, parts: Parts) -> Self {
         let calls = Semaphore::new(config.concurrent_calls);
-        let about = list::about(&Catalogue::default());
+        let about = list::about(&Catalogue::default(), None);
         let tickets = Tickets::new(config.approval_timeout);
         let parked = Parked::new(config.approval_timeout);
         let about = ArcSwap::from_pointee((0, about));
@@ -215,7 +215,8 @@ impl ServerHandler for Gateway {
         if about.0 == catalogue.version() {
             return about.1.clone();
         }
-        let config = list::about(&catalogue);
+        let remark = self.shared.parts.exposure.surface(&catalogue).remark();
+        let config = list::about(&catalogue, remark);
         self.shared.about.store(Arc::new((catalogue.version(), config.clone())));
         config
     }

@@ -27,8 +27,8 @@ use serde_json::{Map, Value};
 pub use self::call::{Call, CallTraits, TimeoutOwner, Valid};
 pub use self::context::{CallContext, CallId, Client, Era, Principal, SessionId};
 pub use self::definition::{
-    Capabilities, Capability, DefinitionError, Origin, PreviewMode, Retention, ToolDefinition,
-    ToolName,
+    Capabilities, Capability, DefinitionError, Origin, Presence, PreviewMode, Retention,
+    ToolDefinition, ToolName,
 };
 pub use self::interrupt::Interrupt;
 pub use self::level::Level;
@@ -99,7 +99,6 @@ impl AutoAllow {
     }
 
     /// Marks the genuine tool search, whose result may disclose other tools.
-    #[cfg_attr(not(test), expect(dead_code, reason = "none of the built-ins there are needs it"))]
     pub(crate) const fn tool_search() -> Self {
         Self { discloses: true }
     }

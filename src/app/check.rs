@@ -42,6 +42,8 @@ pub struct Check {
     pub own_tools: Vec<String>,
     /// What the list of all tools costs a model.
     pub listed: Cost,
+    /// What those tools would cost that are not listed, since they are found by a search.
+    pub deferred: Cost,
     /// The tools that clients see under another name than they would have.
     pub renamed: Vec<Other>,
     /// Keys of the agent file that a tool server has no use for.
@@ -73,6 +75,8 @@ pub struct Server {
     pub protocol: Option<String>,
     /// What its tools in the list cost.
     pub listed: Cost,
+    /// What its other tools would cost there.
+    pub deferred: Cost,
     /// Why it failed.
     pub error: Option<String>,
     /// What it wrote to standard error before it failed.
@@ -90,6 +94,14 @@ pub struct Cost {
     pub bytes: usize,
     /// About how many tokens that is.
     pub tokens: usize,
+}
+
+/// The tools that clients see, those that they have to search for, and what they call them.
+#[derive(Clone, Copy)]
+struct Lists<'a> {
+    listed: &'a [Arc<dyn Tool>],
+    deferred: &'a [Arc<dyn Tool>],
+    names: &'a Names,
 }
 
 /// A tool that clients see under another name than it would have.
@@ -115,7 +127,8 @@ pub struct Idle {
 impl Said {
     /// Notes what the settings say, before a run takes them.
     pub fn of(config: &Config) -> Self {
-        let Config { upstream, view, not_used, .. } = config;
+        let Config { upstream, exposure, not_used, .. } = config;
+        let view = &exposure.view;
         let all = |key, names: &BTreeSet<String>| {
             names.iter().map(move |name| (key, name.clone())).collect::<Vec<_>>()
         };
@@ -132,7 +145,12 @@ impl App {
     /// Says what became of everything that was said; for when no source is starting any more.
     pub fn check(&self, said: Said, catalogue: &Catalogue) -> Check {
         let (tools, names) = (self.visible(catalogue), self.names(catalogue));
-        let servers = servers(&self.upstreams.about(), catalogue, &tools, &names);
+        let hidden =
+            |tool: &Arc<dyn Tool>| self.exposure().is_deferred(catalogue, tool.definition());
+        let mut deferred = self.exposure().all(catalogue);
+        deferred.retain(hidden);
+        let lists = Lists { listed: &tools, deferred: &deferred, names: &names };
+        let servers = servers(&self.upstreams.about(), catalogue, lists);
         let own = tools.iter().map(|tool| tool.definition()).filter(|tool| tool.origin.is_none());
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let problems = servers.iter().filter_map(problem).collect::<Vec<_>>();
@@ -144,6 +162,7 @@ impl App {
             disabled: said.disabled,
             own_tools,
             listed: cost(&tools, &names),
+            deferred: cost(&deferred, &names),
             renamed: names.renamed().iter().map(other).collect(),
             not_used: said.not_used,
         }
@@ -168,21 +187,18 @@ impl App {
     }
 }
 
-fn servers(
-    about: &[About],
-    catalogue: &Catalogue,
-    tools: &[Arc<dyn Tool>],
-    names: &Names,
-) -> Vec<Server> {
+fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Server> {
     // What is ours has no server of its own, and comes before every one that might be called so.
     let source = |name: &str| catalogue.sources().iter().rev().find(|one| one.source == name);
     let known = about.iter().filter_map(|about| {
         let is_its = |tool: &ToolDefinition| {
             tool.origin.as_ref().is_some_and(|it| it.server == about.server)
         };
-        let its = tools.iter().filter(|tool| is_its(tool.definition())).cloned();
-        let listed = cost(&its.collect::<Vec<_>>(), names);
-        Some(server(about, source(&about.server)?, listed))
+        let costs = [lists.listed, lists.deferred].map(|tools| {
+            let its = tools.iter().filter(|tool| is_its(tool.definition())).cloned();
+            cost(&its.collect::<Vec<_>>(), lists.names)
+        });
+        Some(server(about, source(&about.server)?, costs))
     });
     let unread = catalogue.sources().iter().filter(|source| {
         matches!(source.state, State::Failed(_))
@@ -191,7 +207,7 @@ fn servers(
     known.chain(unread.map(unreadable)).collect()
 }
 
-fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
+fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -> Server {
     let About { server, required, reached, protocol, failure, last_words } = about.clone();
     let (transport, command, program, url) = match reached {
         Reached::Command { command, program } => ("stdio", Some(command), program, None),
@@ -209,6 +225,7 @@ fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
         era: is_newer.map(|is_newer| if is_newer { "modern" } else { "legacy" }),
         protocol,
         listed,
+        deferred,
         error: failure,
         stderr: last_words,
         diagnostics: source.diagnostics.clone(),
@@ -235,6 +252,7 @@ fn unreadable(source: &SourceStatus) -> Server {
         era: None,
         protocol: None,
         listed: Cost::default(),
+        deferred: Cost::default(),
         error,
         stderr: Vec::new(),
         diagnostics: source.diagnostics.clone(),

@@ -105,6 +105,11 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     let Cost { bytes, .. } = found.listed;
     lines.push(format!("clients see {}, {bytes} bytes", cost(found.listed)));
+    if found.deferred.tools > 0 {
+        let Cost { bytes, .. } = found.deferred;
+        let found = cost(found.deferred);
+        lines.push(format!("not listed, but found by tool_search: {found}, {bytes} bytes"));
+    }
     lines.push(match found.problems.len() {
         0 => paint.good("no problems"),
         1 => paint.bad("1 problem"),
@@ -120,7 +125,11 @@ fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
     };
     let mut parts = Vec::new();
     if server.error.is_none() {
-        parts.push(cost(server.listed));
+        parts.extend(match (server.listed.tools, server.deferred.tools) {
+            (_, 0) => vec![cost(server.listed)],
+            (0, _) => vec![format!("{}, not listed", cost(server.deferred))],
+            _ => vec![cost(server.listed), format!("{} more, not listed", cost(server.deferred))],
+        });
     }
     if let (Some(era), Some(version)) = (server.era, &server.protocol) {
         parts.push(format!("{version} ({era})"));

@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::config::Host;
+use crate::config::discovery::{DeferName, DiscoverySettings};
 use crate::config::settings::{
     self, ActivitySettings, Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds,
     Settings,
 };
+use crate::exposure::Disclosure;
 use crate::exposure::names::{MaxName, Style};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Flags {
     /// The agent file: permissions, built-in tools and upstream servers.
     #[arg(long, value_name = "FILE")]
@@ -43,6 +45,14 @@ pub(super) struct Flags {
     /// Whether clients get the tools that read again what was called and what came of it.
     #[arg(long, value_name = "on|off", value_parser = on_off)]
     context: Option<bool>,
+    /// Whether tools of upstream servers are left out of the list and found by a search: when the
+    /// list would be long, always, or never.
+    #[arg(long, value_name = "auto|always|never")]
+    defer: Option<DeferName>,
+    /// How a tool that was found is called: by its own name, which then is in the list of older
+    /// clients, through `call_tool`, or both.
+    #[arg(long, value_name = "both|meta|session")]
+    disclosure: Option<Disclosure>,
     /// What clients call the tools of upstream servers: `mcp__server__tool`, `server__tool`, or
     /// as the server does.
     #[arg(long, value_name = "iris|plain|bare")]
@@ -102,6 +112,8 @@ impl Flags {
             ask,
             forbid,
             context,
+            defer,
+            disclosure,
             names,
             max_name,
             tool_timeout,
@@ -127,6 +139,7 @@ impl Flags {
                 forbid: given(forbid),
             },
             context,
+            discovery: DiscoverySettings { defer, disclosure, budget_tokens: None },
             names,
             max_name,
             limits: Limits {

@@ -20,6 +20,9 @@ const SUMMARY_CHARS: usize = 96;
 pub(super) struct Tools {
     #[command(flatten)]
     flags: Flags,
+    /// List those too that clients have to search for.
+    #[arg(long)]
+    all: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -31,17 +34,31 @@ impl Tools {
         let (config, processes) = prepare(self.flags, None)?;
         let app = App::start(config, processes).await?;
         let settled = app.settled().await;
+        let mut more = 0;
         let listed = settled.as_ref().map(|catalogue| {
-            let tools = app.visible(catalogue);
+            let (visible, all) = (app.visible(catalogue), app.exposure().all(catalogue));
+            more = all.len() - visible.len();
             let names = app.names(catalogue);
+            let tools = if self.all { all } else { visible };
             let definitions = tools.iter().map(|tool| tool.definition());
-            if self.json { as_json(definitions, &names) } else { as_text(definitions, &names) }
+            let is_deferred =
+                |definition: &ToolDefinition| app.exposure().is_deferred(catalogue, definition);
+            if self.json {
+                as_json(definitions, &names, is_deferred)
+            } else {
+                as_text(definitions, &names, is_deferred)
+            }
         });
         let written = match &listed {
             Ok(text) => std::io::stdout().write_all(text.as_bytes()),
             Err(_) => Ok(()),
         };
         report_failures(&app.reports().await);
+        if more > 0 && !self.all {
+            say(format!(
+                "{more} more tools are not listed but found by tool_search; --all lists them"
+            ));
+        }
         if let Ok(catalogue) = &settled {
             for idle in app.idle_rules(catalogue) {
                 say(idle);
@@ -54,19 +71,32 @@ impl Tools {
     }
 }
 
-fn as_text<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>, names: &Names) -> String {
+fn as_text<'a>(
+    definitions: impl Iterator<Item = &'a ToolDefinition>,
+    names: &Names,
+    is_deferred: impl Fn(&ToolDefinition) -> bool,
+) -> String {
     let mut text = String::new();
     for definition in definitions {
-        let line = definition.description().trim().lines().next().unwrap_or_default();
-        let end = line.char_indices().nth(SUMMARY_CHARS).map_or(line.len(), |(end, _)| end);
-        let summary = &line[..end];
-        let cut = if summary.len() < line.len() { "…" } else { "" };
-        text.extend([names.wire(definition), "\n    ", summary, cut, "\n"]);
+        let mark = if is_deferred(definition) { " (not listed)" } else { "" };
+        let (summary, cut) = summary(definition);
+        text.extend([names.wire(definition), mark, "\n    ", summary, cut, "\n"]);
     }
     text
 }
 
-fn as_json<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>, names: &Names) -> String {
+/// Returns the beginning of a description, and a mark if there is more of it.
+pub(super) fn summary(definition: &ToolDefinition) -> (&str, &'static str) {
+    let line = definition.description().trim().lines().next().unwrap_or_default();
+    let end = line.char_indices().nth(SUMMARY_CHARS).map_or(line.len(), |(end, _)| end);
+    (&line[..end], if end < line.len() { "…" } else { "" })
+}
+
+fn as_json<'a>(
+    definitions: impl Iterator<Item = &'a ToolDefinition>,
+    names: &Names,
+    is_deferred: impl Fn(&ToolDefinition) -> bool,
+) -> String {
     let tools: Vec<Value> = definitions
         .map(|definition| {
             let capabilities: Vec<&str> =
@@ -78,6 +108,7 @@ fn as_json<'a>(definitions: impl Iterator<Item = &'a ToolDefinition>, names: &Na
                 "group": definition.group,
                 "capabilities": capabilities,
                 "aliases": definition.aliases,
+                "deferred": is_deferred(definition),
                 "input_schema": definition.input_schema.document(),
             })
         })

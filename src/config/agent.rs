@@ -109,16 +109,12 @@ impl ContextPolicy {
             return Ok(Self::default());
         };
         let context: Self = document.decode_node(node, "context_policy")?;
-        if !context.deferred_tools {
+        if !context.deferred_tools || context.enabled {
             return Ok(context);
         }
         let entry = node.entry("deferred_tools");
         let position = entry.map_or(document.root.position, |(key, _)| key.position);
-        let message = if context.enabled {
-            "deferred tools are not available in this version; remove this to go on without"
-        } else {
-            "deferred_tools needs context_policy.enabled"
-        };
+        let message = "deferred_tools needs context_policy.enabled";
         Err(document.error_at(position, "context_policy.deferred_tools", message))
     }
 }
@@ -231,6 +227,11 @@ impl Agent {
     pub(super) fn mcp(&self) -> Option<(PathBuf, Overrides)> {
         let Mcp { path, overrides } = self.mcp.as_ref()?;
         Some((self.folder().join(path), overrides.clone()))
+    }
+
+    /// Returns whether the tools of upstreams have to be searched for.
+    pub(super) fn defers(&self) -> bool {
+        self.context.deferred_tools
     }
 
     /// Returns whether clients can read again what was called and what came of it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::artifacts::ArtifactSettings;
+use super::discovery::DiscoverySettings;
 use super::settings::{
     ActivitySettings, ApprovalSettings, Breaker, Expected, Limits, Log, Settings,
 };
@@ -13,11 +14,13 @@ use crate::document::hint;
 /// What every variable of ours begins with.
 const PREFIX: &str = "IRIS_MCP_";
 
+/// What a number of things is.
+const COUNT: &str = "a whole number above 0";
 /// What a time limit is.
 const SECONDS: &str = "a number of seconds above 0";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 31] = [
+pub const VARIABLES: [&str; 34] = [
     "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
@@ -32,6 +35,9 @@ pub const VARIABLES: [&str; 31] = [
     "IRIS_MCP_CONCURRENT_CALLS",
     "IRIS_MCP_CONFIG",
     "IRIS_MCP_CONTEXT",
+    "IRIS_MCP_DEFER",
+    "IRIS_MCP_DISCLOSURE",
+    "IRIS_MCP_DISCOVERY_BUDGET_TOKENS",
     "IRIS_MCP_EXE",
     "IRIS_MCP_FORBID",
     "IRIS_MCP_HTTP",
@@ -119,12 +125,13 @@ pub fn read(
             )?,
         },
         context: switch(of, "IRIS_MCP_CONTEXT")?,
+        discovery: discovery(of)?,
         names: parsed(of, "IRIS_MCP_NAMES", "`iris`, `plain` or `bare`")?,
         max_name: parsed(of, "IRIS_MCP_MAX_NAME", "a whole number from 16 to 128")?,
         limits: Limits {
             tool_timeout_seconds: parsed(of, "IRIS_MCP_TOOL_TIMEOUT_SECONDS", SECONDS)?,
-            max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", "a whole number above 0")?,
-            concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", "a whole number above 0")?,
+            max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", COUNT)?,
+            concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", COUNT)?,
         },
         breaker: (breaker != Breaker::default()).then_some(breaker),
         log: Log {
@@ -138,6 +145,16 @@ pub fn read(
     settings.view.deny = of("IRIS_MCP_VIEW_DENY").map(|list| names(list).collect());
     settings.rebase(directory);
     Ok(settings)
+}
+
+fn discovery<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String> + Copy,
+) -> Result<DiscoverySettings, EnvironmentError> {
+    Ok(DiscoverySettings {
+        defer: parsed(of, "IRIS_MCP_DEFER", "`auto`, `always` or `never`")?,
+        disclosure: parsed(of, "IRIS_MCP_DISCLOSURE", "`both`, `meta` or `session`")?,
+        budget_tokens: parsed(of, "IRIS_MCP_DISCOVERY_BUDGET_TOKENS", COUNT)?,
+    })
 }
 
 /// Takes a list apart; what is between two commas may be nothing, and then is nothing.

@@ -11,6 +11,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::artifacts::ArtifactSettings;
+use super::discovery::DiscoverySettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::exposure::names::{MaxName, Naming, Style};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub artifacts: ArtifactSettings,
     /// Whether clients can read again what was called and what came of it.
     pub context: Option<bool>,
+    /// What has to be searched for.
+    pub discovery: DiscoverySettings,
     /// What clients call the tools of upstreams.
     pub names: Option<Style>,
     /// How long the name of a tool may be for clients.
@@ -259,6 +262,7 @@ impl Settings {
             approval: self.approval.over(below.approval),
             artifacts: self.artifacts.over(below.artifacts),
             context: self.context.or(below.context),
+            discovery: self.discovery.over(below.discovery),
             names: self.names.or(below.names),
             max_name: self.max_name.or(below.max_name),
             limits: self.limits.over(below.limits),

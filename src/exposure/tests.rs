@@ -1,6 +1,9 @@
 //! Who sees what, and what a name comes to.
 
+mod discovery;
+
 use super::*;
+use crate::discovery::Local;
 use crate::registry::{Publication, State};
 use crate::session::Sessions;
 use crate::tool::SessionId;
@@ -10,7 +13,7 @@ fn tool(name: &str, deferred: bool) -> Arc<dyn Tool> {
     named(name, |definition| definition.deferred = deferred)
 }
 
-fn exposure(view: View) -> (Exposure, Arc<Catalogue>, Arc<Session>) {
+fn exposure(view: View) -> (Arc<Exposure>, Arc<Catalogue>, Arc<Session>) {
     let registry = Registry::new();
     let tools = vec![
         tool("read_file", false),
@@ -21,11 +24,26 @@ fn exposure(view: View) -> (Exposure, Arc<Catalogue>, Arc<Session>) {
     let publication = Publication { state: State::Ready, tools, ..Publication::default() };
     registry.publisher("s").publish(publication).unwrap();
     let catalogue = registry.snapshot();
+    let config = Config {
+        view,
+        naming: Naming::default(),
+        defer: Defer::Never,
+        disclosure: Disclosure::Both,
+    };
     (
-        Exposure::new(registry, view, Naming::default()),
+        Exposure::new(registry, config, Arc::new(Local)),
         catalogue,
         Sessions::default().get(&SessionId::new("s")),
     )
+}
+
+fn resolve(
+    exposure: &Exposure,
+    catalogue: &Catalogue,
+    session: &Session,
+    name: &str,
+) -> Result<Resolved, Unresolved> {
+    exposure.resolve(catalogue, session, name, Arguments::new())
 }
 
 fn hiding() -> View {
@@ -35,17 +53,17 @@ fn hiding() -> View {
 #[test]
 fn what_is_hidden_can_not_be_told_from_what_does_not_exist() {
     let (exposure, catalogue, session) = exposure(hiding());
-    let of = |name: &str| exposure.resolve(&catalogue, &session, name).err();
+    let of = |name: &str| resolve(&exposure, &catalogue, &session, name).err();
     assert_eq!(of("hidden"), Some(Unresolved::Unknown { nearest: vec![] }));
     assert_eq!(of("hiddenx"), Some(Unresolved::Unknown { nearest: vec![] }));
-    assert_eq!(of("read_file"), None);
+    assert!(of("read_file").is_none());
 }
 
 #[test]
 fn an_unknown_name_brings_similar_ones() {
     let (exposure, catalogue, session) = exposure(hiding());
     let check = |name: &str, expected: &[&str]| {
-        let error = exposure.resolve(&catalogue, &session, name).unwrap_err();
+        let error = resolve(&exposure, &catalogue, &session, name).unwrap_err();
         let nearest = expected.iter().map(ToString::to_string).collect();
         assert_eq!(error, Unresolved::Unknown { nearest }, "{name}");
     };
@@ -63,8 +81,8 @@ fn a_deferred_tool_is_callable_once_disclosed_and_listed_for_legacy_sessions_onl
         let tools = exposure.listed(&catalogue, &session, era);
         tools.iter().map(|tool| tool.definition().name.to_string()).collect::<Vec<_>>()
     };
-    let Unresolved::Undisclosed(failure) =
-        exposure.resolve(&catalogue, &session, "deferred_tool").unwrap_err()
+    let Unresolved::Refused(failure) =
+        resolve(&exposure, &catalogue, &session, "deferred_tool").unwrap_err()
     else {
         panic!("it exists");
     };
@@ -73,18 +91,18 @@ fn a_deferred_tool_is_callable_once_disclosed_and_listed_for_legacy_sessions_onl
     let always = ["read_file", "mcp__time__get_current_time"];
     assert_eq!(listed(Era::Legacy), always);
     session.reveal("deferred_tool");
-    assert!(exposure.resolve(&catalogue, &session, "deferred_tool").is_ok());
+    assert!(resolve(&exposure, &catalogue, &session, "deferred_tool").is_ok());
     assert_eq!(listed(Era::Legacy), ["read_file", "mcp__time__get_current_time", "deferred_tool"]);
     assert_eq!(listed(Era::Modern), always);
     session.reveal("hidden");
-    assert!(exposure.resolve(&catalogue, &session, "hidden").is_err());
+    assert!(resolve(&exposure, &catalogue, &session, "hidden").is_err());
 }
 
 #[test]
 fn t7_an_unknown_tool_is_a_failure_for_whoever_has_no_protocol() {
     let (exposure, catalogue, session) = exposure(hiding());
     let text = |name: &str| {
-        let error = exposure.resolve(&catalogue, &session, name).unwrap_err();
+        let error = resolve(&exposure, &catalogue, &session, name).unwrap_err();
         error.into_failure(name).to_string()
     };
     assert_eq!(text("nope"), "Error[NOT_FOUND]: unknown tool: nope");

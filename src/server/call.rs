@@ -9,18 +9,22 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Gateway;
 use super::approve::Approve;
 use super::ask::{self, Answer};
 use super::caller::{Caller, random_id};
 use super::port::{self, Port, Running, Served};
 use super::project::{self, Form};
 use super::ticket::Binding;
+use super::{Gateway, Parts};
 use crate::activity::CANCELLED;
 use crate::executor::{Prepared, Requested};
-use crate::exposure::{NOT_FOUND, Unresolved};
+use crate::exposure::{NOT_FOUND, Resolved, Unresolved};
 use crate::permission::Request;
-use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt, ToolResult};
+use crate::registry::Catalogue;
+use crate::session::record::Record;
+use crate::tool::{
+    Arguments, CallContext, CallId, ClientPort, Era, Failure, Interrupt, Presence, ToolResult,
+};
 
 /// What a pipeline comes to.
 #[derive(Debug)]
@@ -29,6 +33,14 @@ pub(super) enum Ended {
     Result(Box<ToolResult>),
     /// A question, which the client answers by making the call again.
     Ask(Box<Request>),
+}
+
+/// Why nothing is called.
+enum Turned {
+    /// The client gets a result that says so.
+    Away(CallId, Failure),
+    /// There is no such tool.
+    Unknown(ErrorData),
 }
 
 /// The key of the question whether a call may be made.
@@ -46,19 +58,14 @@ impl Gateway {
         let catalogue = self.settled(context).await.inspect_err(|_| {
             self.turn_away(&caller, &params.name, CANCELLED);
         })?;
-        let session = self.shared.parts.sessions.get(&caller.session);
-        let tool = match self.shared.parts.exposure.resolve(&catalogue, &session, &params.name) {
-            Ok(tool) => tool,
-            Err(Unresolved::Undisclosed(failure)) => {
-                let call_id = self.turn_away(&caller, &params.name, failure.code.as_str());
+        let resolved = self.resolve(&caller, &catalogue, &params.name, params.arguments);
+        let Resolved { tool, name: asked_for, arguments } = match resolved {
+            Ok(resolved) => resolved,
+            Err(Turned::Away(call_id, failure)) => {
                 return project::reply(Ok(failure.into()), &call_id, form);
             }
-            Err(unknown @ Unresolved::Unknown { .. }) => {
-                self.turn_away(&caller, &params.name, NOT_FOUND.as_str());
-                return Err(project::unknown_tool(&params.name, unknown));
-            }
+            Err(Turned::Unknown(error)) => return Err(error),
         };
-        let arguments = params.arguments.unwrap_or_default();
         let name = tool.definition().name.to_string();
         let binding = Binding { principal: &caller.principal, tool: &name, arguments: &arguments };
         let state = params.request_state.as_deref().filter(|_| era == Era::Modern);
@@ -77,9 +84,9 @@ impl Gateway {
             None => {
                 let given = answers.get(APPROVAL).filter(|_| retried.is_some());
                 let answer = given.map(|given| ask::answer(given, caller.client.alone));
-                let name = params.name.into_owned();
-                let asked = Requested { tool, name, arguments: arguments.clone() };
-                self.begin(asked, &caller, (call_id.clone(), answer), context)
+                let asked = Requested { tool, name: asked_for, arguments: arguments.clone() };
+                let recorded = self.records(&catalogue);
+                self.begin((asked, recorded), &caller, (call_id.clone(), answer), context)
             }
         };
         let served = port::serve(running, era, context).await;
@@ -93,15 +100,68 @@ impl Gateway {
                 let questions = Map::from_iter([(APPROVAL.to_owned(), question)]);
                 Ok(project::input_required(questions, issued.state))
             }
-            Served::Ended(Ok(Ended::Result(result))) => project::reply(Ok(*result), &call_id, form),
+            Served::Ended(Ok(Ended::Result(result))) => {
+                self.disclose(&caller, &result, context).await;
+                project::reply(Ok(*result), &call_id, form)
+            }
             Served::Ended(Err(interrupt)) => project::reply(Err(interrupt), &call_id, form),
         }
     }
 
-    /// Begins a call.
+    /// Looks up what a call means.
+    fn resolve(
+        &self,
+        caller: &Caller,
+        catalogue: &Catalogue,
+        name: &str,
+        arguments: Option<Arguments>,
+    ) -> Result<Resolved, Turned> {
+        let Parts { exposure, sessions, .. } = &self.shared.parts;
+        let session = sessions.get(&caller.session);
+        let arguments = arguments.unwrap_or_default();
+        exposure.resolve(catalogue, &session, name, arguments).map_err(|why| match why {
+            Unresolved::Refused(failure) => {
+                Turned::Away(self.turn_away(caller, name, failure.code.as_str()), failure)
+            }
+            unknown @ Unresolved::Unknown { .. } => {
+                self.turn_away(caller, name, NOT_FOUND.as_str());
+                Turned::Unknown(project::unknown_tool(name, unknown))
+            }
+        })
+    }
+
+    /// Lets a session call what its search has found, and tells an older client of its longer list.
+    async fn disclose(
+        &self,
+        caller: &Caller,
+        result: &ToolResult,
+        context: &RequestContext<RoleServer>,
+    ) {
+        let session = self.shared.parts.sessions.get(&caller.session);
+        let is_longer = self.shared.parts.exposure.disclose(&session, result);
+        if is_longer
+            && caller.client.era == Era::Legacy
+            && let Err(error) = context.peer.notify_tool_list_changed().await
+        {
+            tracing::debug!(%error, "a client was not told of a longer list");
+        }
+    }
+
+    /// Says whether calls are recorded: not where nobody could read it.
+    fn records(&self, catalogue: &Catalogue) -> bool {
+        match self.shared.config.context {
+            None => false,
+            Some(Presence::Always) => true,
+            Some(Presence::WhileDeferring) => {
+                self.shared.parts.exposure.surface(catalogue).is_deferring()
+            }
+        }
+    }
+
+    /// Begins a call, which is recorded or not.
     fn begin(
         &self,
-        asked: Requested,
+        (asked, recorded): (Requested, bool),
         caller: &Caller,
         (call_id, answer): (CallId, Option<Answer>),
         context: &RequestContext<RoleServer>,
@@ -128,7 +188,8 @@ impl Gateway {
             offers_session: caller.client.alone,
             patience: config.approval_timeout,
         };
-        Running::new(requests, self.pipeline(asked, cx, approve), cancelled)
+        let record = recorded.then(|| approve.session.record(&cx.client));
+        Running::new(requests, self.pipeline(asked, cx, approve, record), cancelled)
     }
 
     /// Puts a call aside until its client comes back with answers.
@@ -159,9 +220,9 @@ impl Gateway {
         asked: Requested,
         mut cx: CallContext,
         approve: Approve,
+        record: Option<Arc<Record>>,
     ) -> JoinHandle<Result<Ended, Interrupt>> {
         let shared = Arc::clone(&self.shared);
-        let record = shared.config.context.then(|| approve.session.record(&cx.client));
         cx.turn = record.as_ref().map(|record| record.turn());
         let call = async move {
             let executor = &shared.parts.executor;

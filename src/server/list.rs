@@ -17,7 +17,7 @@ const INSTRUCTIONS_CHARS: usize = 2_000;
 
 /// Makes what a handshake says of us.
 #[expect(deprecated, reason = "there is logging, as long as clients have it")]
-pub(super) fn about(catalogue: &Catalogue) -> ServerConfig {
+pub(super) fn about(catalogue: &Catalogue, remark: Option<String>) -> ServerConfig {
     // All there can be, whatever there is now: sources come and go.
     let capabilities = ServerCapabilities::builder()
         .enable_logging()
@@ -32,13 +32,13 @@ pub(super) fn about(catalogue: &Catalogue) -> ServerConfig {
         .build();
     let implementation = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
     let mut config = ServerConfig::new(capabilities).with_server_info(implementation);
-    config.instructions = instructions(catalogue);
+    config.instructions = instructions(catalogue, remark);
     config
 }
 
-/// Joins what the sources have to say, and names those that failed; cut at a whole entry.
-fn instructions(catalogue: &Catalogue) -> Option<String> {
-    let entries = catalogue.sources().iter().filter_map(|source| {
+/// Joins a remark of ours and what the sources have to say, and names those that failed; cut at a whole entry.
+fn instructions(catalogue: &Catalogue, remark: Option<String>) -> Option<String> {
+    let sources = catalogue.sources().iter().filter_map(|source| {
         match (&source.state, &source.instructions) {
             (State::Failed(reason), _) => Some(format!(
                 "{}: not available ({})",
@@ -52,7 +52,7 @@ fn instructions(catalogue: &Catalogue) -> Option<String> {
         }
     });
     let mut joined = String::new();
-    for entry in entries {
+    for entry in remark.into_iter().chain(sources) {
         let separator = if joined.is_empty() { "" } else { "\n\n" };
         let length = joined.chars().count() + separator.len() + entry.chars().count();
         if length <= INSTRUCTIONS_CHARS {
@@ -94,6 +94,9 @@ fn wire(definition: &ToolDefinition, names: &Names) -> Map<String, Value> {
         }
         None => ours(definition, name),
     };
+    if let Some(Value::Object(meta)) = definition.metadata.get("_meta") {
+        wire.insert("_meta".to_owned(), Value::Object(meta.clone()));
+    }
     let remarks = remarks(definition, shown);
     match wire.get_mut("_meta") {
         Some(Value::Object(meta)) => {

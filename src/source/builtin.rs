@@ -30,7 +30,9 @@ pub use self::write_file::WriteFile;
 
 use crate::artifact::ArtifactStore;
 use crate::session::Sessions;
-use crate::tool::{Capability, InputSchema, Retention, Tool, ToolDefinition, ToolName, Typed};
+use crate::tool::{
+    Capability, InputSchema, Presence, Retention, Tool, ToolDefinition, ToolName, Typed,
+};
 use crate::workspace::Workspace;
 
 /// What built-in tools are made of.
@@ -120,8 +122,8 @@ pub fn check(key: &str) -> Result<(), BuiltinError> {
 }
 
 /// Makes the tools that read again what was called in a session.
-pub fn context_tools(parts: &Parts) -> [Arc<dyn Tool>; 2] {
-    context::tools(parts)
+pub fn context_tools(parts: &Parts, presence: Presence) -> [Arc<dyn Tool>; 2] {
+    context::tools(parts, presence)
 }
 
 /// Returns every key, in the order of the documentation.

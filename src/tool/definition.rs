@@ -29,6 +29,8 @@ pub struct ToolDefinition {
     pub aliases: Vec<String>,
     /// Whether its schema is hidden until a search discloses it.
     pub deferred: bool,
+    /// When it is there at all.
+    pub presence: Presence,
     /// The longest final text in characters; beyond it the text goes to an artifact.
     pub max_result_chars: usize,
     /// How many characters of a saved text stay in the result.
@@ -52,6 +54,16 @@ pub struct Origin {
     pub server: String,
     /// The name that the server gives the tool.
     pub tool: String,
+}
+
+/// When a tool is there at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// Always.
+    #[default]
+    Always,
+    /// While other tools have to be searched for.
+    WhileDeferring,
 }
 
 /// Which part of a long text a preview shows.
@@ -141,6 +153,7 @@ impl ToolDefinition {
             group: "core".to_owned(),
             aliases: Vec::new(),
             deferred: false,
+            presence: Presence::default(),
             max_result_chars: 50_000,
             preview_chars: 8_000,
             preview_mode: PreviewMode::default(),
@@ -154,6 +167,12 @@ impl ToolDefinition {
     /// Returns the description; never blank.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// Returns the same tool with another description; a blank one changes nothing.
+    #[must_use]
+    pub fn with_description(self, description: String) -> Self {
+        if description.trim().is_empty() { self } else { Self { description, ..self } }
     }
 
     /// Returns the traits of a call as the capabilities alone imply them.

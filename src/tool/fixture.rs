@@ -1,12 +1,14 @@
-//! A tool with a name and nothing behind it, for the tests of those who only list tools.
+//! A tool with a name and nothing behind it, and the context of a call, for tests.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::tool::{
-    Arguments, CallContext, Failure, InputSchema, Interrupt, Tool, ToolDefinition, ToolName,
-    ToolResult, Valid,
+    Arguments, CallContext, CallId, Client, Closed, Failure, InputSchema, Interrupt, Principal,
+    SessionId, Tool, ToolDefinition, ToolName, ToolResult, Valid,
 };
 
 #[derive(Debug)]
@@ -29,8 +31,35 @@ impl Tool for Named {
 
 /// Makes a tool; `change` sets what is not at its default.
 pub(crate) fn named(name: &str, change: impl FnOnce(&mut ToolDefinition)) -> Arc<dyn Tool> {
+    described(name, "does nothing", change)
+}
+
+/// Makes a tool with a description.
+pub(crate) fn described(
+    name: &str,
+    description: &str,
+    change: impl FnOnce(&mut ToolDefinition),
+) -> Arc<dyn Tool> {
     let name = ToolName::parse(name).unwrap();
-    let mut definition = ToolDefinition::new(name, "does nothing", InputSchema::object()).unwrap();
+    let mut definition = ToolDefinition::new(name, description, InputSchema::object()).unwrap();
     change(&mut definition);
     Arc::new(Named(definition))
+}
+
+/// Makes the context of a call that nobody can be asked during.
+pub(crate) fn context() -> CallContext {
+    CallContext {
+        call_id: CallId::new("call-1"),
+        session: SessionId::new("session-1"),
+        principal: Principal::new("tester"),
+        run_id: None,
+        activation_id: None,
+        agent_id: String::new(),
+        workspace: Arc::new("/ws".into()),
+        client: Client::default(),
+        port: Arc::new(Closed),
+        cancelled: CancellationToken::new(),
+        turn: None,
+        time_limit: None,
+    }
 }

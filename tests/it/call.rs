@@ -203,7 +203,7 @@ fn a_closed_pipe_is_no_reason_to_complain() {
     let arguments = home.arguments();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let subcommands: [&[&str]; 3] =
-        [&[&["tools"][..], &arguments].concat(), &["completions", "bash"], &["--help"]];
+        [&[&["tools", "--all"][..], &arguments].concat(), &["completions", "bash"], &["--help"]];
     for subcommand in subcommands {
         let mut command = command(exe());
         let (reader, writer) = std::io::pipe().unwrap();

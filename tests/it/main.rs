@@ -12,6 +12,7 @@ mod call;
 mod changes;
 mod check;
 mod conformance;
+mod discovery;
 mod example;
 mod fixture;
 mod http;

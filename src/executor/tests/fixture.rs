@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::{Config, Executor, Requested, breaker};
@@ -18,9 +17,9 @@ use crate::middleware::{Middleware, MiddlewareError, Next};
 use crate::permission::{self, Approval, Approver, Grants, NoGrants, Policy, Request};
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
-    Arguments, AutoAllow, Call, CallContext, CallId, CallTraits, Capabilities, Client, Closed,
-    ErrorCode, Failure, InputSchema, Interrupt, Principal, Retention, Route, SessionId, Tool,
-    ToolDefinition, ToolName, ToolResult, Valid,
+    Arguments, AutoAllow, Call, CallContext, CallId, CallTraits, Capabilities, ErrorCode, Failure,
+    InputSchema, Interrupt, Retention, Route, SessionId, Tool, ToolDefinition, ToolName,
+    ToolResult, Valid, fixture,
 };
 use crate::workspace::Workspace;
 
@@ -39,20 +38,7 @@ impl Log {
 }
 
 pub(super) fn cx() -> CallContext {
-    CallContext {
-        call_id: CallId::new("call-1"),
-        session: SessionId::new("session-1"),
-        principal: Principal::new("tester"),
-        run_id: None,
-        activation_id: None,
-        agent_id: String::new(),
-        workspace: Arc::new("/ws".into()),
-        client: Client::default(),
-        port: Arc::new(Closed),
-        cancelled: CancellationToken::new(),
-        turn: None,
-        time_limit: None,
-    }
+    fixture::context()
 }
 
 pub(super) fn call() -> Call {

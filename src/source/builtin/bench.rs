@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use crate::artifact::{self, ArtifactStore, Quota};
 use crate::session::Sessions;
-use crate::tool::{
-    CallContext, CallId, Client, Closed, Interrupt, Principal, SessionId, Tool, ToolResult,
-};
+use crate::tool::{CallContext, Interrupt, SessionId, Tool, ToolResult, fixture};
 use crate::workspace::Workspace;
 
 /// A folder with a workspace in it and room beside it.
@@ -32,18 +29,9 @@ impl Bench {
         fs::create_dir(&root).unwrap();
         let workspace = Arc::new(Workspace::open(&root).unwrap());
         let cx = CallContext {
-            call_id: CallId::new("call"),
             session: SessionId::new("session"),
-            principal: Principal::new("test"),
-            run_id: None,
-            activation_id: None,
-            agent_id: String::new(),
             workspace: Arc::new(workspace.root().to_owned()),
-            client: Client::default(),
-            port: Arc::new(Closed),
-            cancelled: CancellationToken::new(),
-            turn: None,
-            time_limit: None,
+            ..fixture::context()
         };
         let quota = Quota { max_bytes: 1 << 30, max_age: Duration::from_mins(1) };
         let config = artifact::Config { folder: None, fallback: None, quota };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Parts;
-use crate::tool::{Capability, ErrorCode, Retention, Tool, ToolDefinition, Typed};
+use crate::tool::{Capability, ErrorCode, Presence, Retention, Tool, ToolDefinition, Typed};
 
 /// A reference that leads to nothing that can be read in this session.
 pub const CONTEXT_SOURCE_UNAVAILABLE: ErrorCode = ErrorCode::new("CONTEXT_SOURCE_UNAVAILABLE");
@@ -27,10 +27,10 @@ pub const CONTEXT_REPRESENTATION_UNAVAILABLE: ErrorCode =
 const MAX_RESULT_CHARS: usize = 12_000;
 
 /// Makes both context tools.
-pub fn tools(parts: &Parts) -> [Arc<dyn Tool>; 2] {
+pub fn tools(parts: &Parts, presence: Presence) -> [Arc<dyn Tool>; 2] {
     [
-        Arc::new(Typed(read::ContextRead::new(parts))),
-        Arc::new(Typed(search::ContextSearch::new(Arc::clone(&parts.sessions)))),
+        Arc::new(Typed(read::ContextRead::new(parts, presence))),
+        Arc::new(Typed(search::ContextSearch::new(Arc::clone(&parts.sessions), presence))),
     ]
 }
 

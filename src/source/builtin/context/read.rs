@@ -18,20 +18,17 @@ use crate::source::builtin::grep_search::pattern_failure;
 use crate::source::builtin::on_thread::{on_thread, unless_stopped};
 use crate::source::builtin::python_regex::Pattern;
 use crate::tool::printed::spaced;
-use crate::tool::{CallContext, Failure, ToolDefinition, ToolError, ToolResult, TypedTool};
+use crate::tool::{
+    CallContext, Failure, Presence, ToolDefinition, ToolError, ToolResult, TypedTool,
+};
 
 /// How many parts of JSON stay at hand, so that their pages don't each read all of it again.
 const PARTS_AT_HAND: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
 const DESCRIPTION: &str = "\
-Reads an earlier tool call or result of this session again, in pages: `result:N:M` is the whole \
-result, even where only a part of it was shown; `message:N` is a call or result as it was recorded. \
-Refs come from notes on cut results and from context_search; don't guess them. The answer begins \
-with `REF FORM offset=… next_offset=… has_more=…`; while has_more is true, call again with \
-offset=next_offset. Offsets count characters. representation=raw reads the native or published \
-file of a result (for MCP servers their whole JSON). pattern (a regular expression in Python's \
-syntax) lists the matches from offset on as `OFFSET: TEXT` instead; read around one with its \
-OFFSET. pointer (a JSON Pointer such as /items/0/name) takes one value out of JSON.";
+Pages through an earlier result (`result:N:M`, all of it) or message (`message:N`). \
+Refs stand in notes on cut results and in context_search. While has_more, go on at next_offset. raw: \
+the saved file. pattern (a regex) lists matches as `OFFSET: TEXT`. pointer takes one value of JSON.";
 
 /// Reads the record of the caller's session, and the files that its results are kept in.
 #[derive(Debug)]
@@ -68,9 +65,10 @@ fn page() -> usize {
 
 impl ContextRead {
     /// Makes the tool.
-    pub fn new(parts: &Parts) -> Self {
-        let definition =
+    pub fn new(parts: &Parts, presence: Presence) -> Self {
+        let mut definition =
             super::definition("context_read", "Read this session", DESCRIPTION, schema());
+        definition.presence = presence;
         let at_hand = Arc::new(AtHand(Mutex::new(LruCache::new(PARTS_AT_HAND))));
         Self { definition, parts: parts.clone(), at_hand }
     }
@@ -203,39 +201,15 @@ fn nothing_at(json: &Value, pointer: &str) -> Failure {
 fn schema() -> Value {
     json!({
         "type": "object",
-        "title": "ContextReadInput",
         "additionalProperties": false,
         "required": ["ref"],
         "properties": {
-            "ref": {
-                "title": "Ref",
-                "type": "string",
-                "pattern": "^(?:message:[0-9]+|result:[0-9]+:[0-9]+)$",
-            },
-            "offset": {"title": "Offset", "type": "integer", "minimum": 0, "default": 0},
-            "limit": {
-                "title": "Limit",
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 8000,
-                "default": 4000,
-            },
-            "representation": {
-                "title": "Representation",
-                "type": "string",
-                "enum": ["text", "raw"],
-                "default": "text",
-            },
-            "pattern": {
-                "title": "Pattern",
-                "anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}],
-                "default": null,
-            },
-            "pointer": {
-                "title": "Pointer",
-                "anyOf": [{"type": "string"}, {"type": "null"}],
-                "default": null,
-            },
+            "ref": {"type": "string", "pattern": "^(message:[0-9]+|result:[0-9]+:[0-9]+)$"},
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 8000, "default": 4000},
+            "representation": {"enum": ["text", "raw"], "default": "text"},
+            "pattern": {"type": ["string", "null"], "minLength": 1},
+            "pointer": {"type": ["string", "null"]},
         },
     })
 }

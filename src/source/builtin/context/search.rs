@@ -10,7 +10,7 @@ use super::casefold::Needle;
 use crate::session::Sessions;
 use crate::session::record::{Message, Part, Record};
 use crate::source::builtin::on_thread::{on_thread, unless_stopped};
-use crate::tool::{CallContext, ToolDefinition, ToolError, ToolResult, TypedTool};
+use crate::tool::{CallContext, Presence, ToolDefinition, ToolError, ToolResult, TypedTool};
 
 /// How many messages one call looks at.
 const LOOKED_AT: usize = 200;
@@ -20,10 +20,8 @@ const SNIPPET: usize = 240;
 const BEFORE: usize = 40;
 
 const DESCRIPTION: &str = "\
-Finds earlier tool calls and results of this session that contain a text, whatever its case. \
-Each hit is a line `REF ROLE TOOL` and a snippet; read around it with context_read and that ref. \
-Results that were cut are searched in the part that was shown; search the rest with context_read \
-and a pattern. While has_more is true, call again with after=next_after, even if nothing was found.";
+Finds a text in this session's calls and results; read around a hit with \
+context_read. While has_more, go on with after=next_after.";
 
 /// Searches the record of the caller's session.
 #[derive(Debug)]
@@ -56,9 +54,10 @@ struct Hit {
 
 impl ContextSearch {
     /// Makes the tool.
-    pub fn new(sessions: Arc<Sessions>) -> Self {
-        let definition =
+    pub fn new(sessions: Arc<Sessions>, presence: Presence) -> Self {
+        let mut definition =
             super::definition("context_search", "Search this session", DESCRIPTION, schema());
+        definition.presence = presence;
         Self { definition, sessions }
     }
 }
@@ -139,13 +138,12 @@ fn first_hit(index: u64, message: &Message, needle: &Needle) -> Option<Hit> {
 fn schema() -> Value {
     json!({
         "type": "object",
-        "title": "ContextSearchInput",
         "additionalProperties": false,
         "required": ["query"],
         "properties": {
-            "query": {"title": "Query", "type": "string", "pattern": "\\S"},
-            "after": {"title": "After", "type": "integer", "minimum": 0, "default": 0},
-            "limit": {"title": "Limit", "type": "integer", "minimum": 1, "maximum": 20, "default": 10},
+            "query": {"type": "string", "pattern": "\\S"},
+            "after": {"type": "integer", "minimum": 0, "default": 0},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 10},
         },
     })
 }

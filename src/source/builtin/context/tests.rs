@@ -48,12 +48,12 @@ fn fill(bench: &Bench, messages: impl IntoIterator<Item = Message>) {
 }
 
 async fn read(bench: &Bench, arguments: Value) -> String {
-    let [tool, _] = tools(&bench.parts);
+    let [tool, _] = tools(&bench.parts, Presence::Always);
     bench.text(&*tool, arguments).await
 }
 
 async fn search(bench: &Bench, arguments: Value) -> String {
-    let [_, tool] = tools(&bench.parts);
+    let [_, tool] = tools(&bench.parts, Presence::Always);
     bench.text(&*tool, arguments).await
 }
 
@@ -88,7 +88,7 @@ async fn ex_l2_1_to_l2_5_a_reference_is_read_in_pages() {
     ] {
         assert_eq!(read(&bench, arguments.clone()).await, expected, "{arguments}");
     }
-    let [tool, _] = tools(&bench.parts);
+    let [tool, _] = tools(&bench.parts, Presence::Always);
     let result = bench.call(&*tool, json!({"ref": "result:2:0", "limit": 4})).await.unwrap();
     assert_eq!(
         Value::Object(result.data),
@@ -174,7 +174,7 @@ async fn ex_l2_11_two_hundred_messages_are_looked_at_in_one_call() {
     let bench = Bench::new();
     fill(&bench, (0..200).map(|_| user("nothing")));
     fill(&bench, [result("t", "Straße", None)]);
-    let [_, tool] = tools(&bench.parts);
+    let [_, tool] = tools(&bench.parts, Presence::Always);
     let first = bench.call(&*tool, json!({"query": "STRASSE"})).await.unwrap();
     assert_eq!(
         Value::Object(first.data),
@@ -226,7 +226,7 @@ async fn ex_l2_13_the_whole_of_a_cut_result_is_read_from_its_files() {
     let whole: String = "añb\r\n".repeat(30_000);
     let artifact = kept(&bench, &whole, "{\"raw\": \"source\"}");
     fill(&bench, [result("t", "añb (cut)", Some(artifact.clone()))]);
-    let [tool, _] = tools(&bench.parts);
+    let [tool, _] = tools(&bench.parts, Presence::Always);
     let (mut text, mut offset) = (String::new(), 0);
     loop {
         let arguments = json!({"ref": "result:0:0", "offset": offset, "limit": 8000});
@@ -350,7 +350,7 @@ async fn a_line_of_any_length_is_one_line_to_a_pattern() {
         let mut offset = 0;
         loop {
             let arguments = json!({"ref": "result:0:0", "pattern": pattern, "offset": offset});
-            let [tool, _] = tools(&bench.parts);
+            let [tool, _] = tools(&bench.parts, Presence::Always);
             let page = bench.call(&*tool, arguments).await.unwrap().data;
             let lines = page["content"].as_str().unwrap().lines();
             places.extend(lines.filter_map(|line| line.split_once(": ")?.0.parse::<u64>().ok()));
@@ -419,7 +419,7 @@ async fn a_pointer_takes_a_value_out_of_json() {
 #[test]
 fn both_are_read_only_and_never_ask() {
     let bench = Bench::new();
-    for tool in tools(&bench.parts) {
+    for tool in tools(&bench.parts, Presence::Always) {
         let definition = tool.definition();
         assert_eq!(definition.group, "context");
         assert_eq!(definition.max_result_chars, 12_000);
