@@ -100,6 +100,8 @@ impl App {
             stdio,
             on_failure,
             not_used: _,
+            tools: theirs,
+            middleware,
         } = config;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
@@ -114,16 +116,14 @@ impl App {
             sessions: Arc::clone(&sessions),
             artifacts: Arc::clone(&artifacts),
         };
-        let mut tools =
-            builtin.iter().map(|key| builtin::make(key, &parts)).collect::<Result<Vec<_>, _>>()?;
         let exposure = Exposure::new(Arc::clone(&registry), exposure, Arc::new(Local));
         let context = visible_context_tools(&parts, exposure.view(), context);
         // What cannot be called again is not recorded, nor referred to.
         let recorded = server.context.filter(|_| !context.is_empty());
         let server = server::Config { context: recorded, ..server };
-        tools.extend(context);
-        tools.extend(exposure.tools());
-        publish_own(&registry, tools)?;
+        let made = builtin.iter().map(|key| builtin::make(key, &parts));
+        let made = made.collect::<Result<Vec<_>, _>>()?;
+        publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http =
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
@@ -133,7 +133,7 @@ impl App {
         let executor = Executor::new(executor::Config {
             policy: Policy::new(permission),
             hooks: Hooks::default(),
-            middleware: Vec::new(),
+            middleware,
             breaker,
             activity,
             artifacts: Some(Arc::clone(&artifacts)),

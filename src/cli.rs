@@ -4,6 +4,8 @@ mod call;
 mod check;
 mod completions;
 mod flags;
+mod init;
+mod man;
 mod search;
 mod serve;
 mod tools;
@@ -42,8 +44,12 @@ enum Command {
     Search(search::Search),
     /// Call one tool, through everything a client's call goes through.
     Call(call::Call),
+    /// Make a folder with an agent file and an MCP file to begin with.
+    Init(init::Init),
     /// Print completions for a shell.
     Completions(completions::Completions),
+    /// Print a manual page; `iris-mcp man | man -l -` shows it.
+    Man(man::Man),
 }
 
 /// How a command ends.
@@ -86,8 +92,16 @@ pub fn run() -> ExitCode {
             return code.into();
         }
     };
-    if let Command::Completions(completions) = &cli.command {
-        return finish(completions.run::<Cli>());
+    // What needs nothing of a run.
+    match &cli.command {
+        Command::Completions(completions) => return finish(completions.run::<Cli>()),
+        Command::Man(man) => return finish(man.run::<Cli>()),
+        Command::Init(init) => return finish(init.run()),
+        Command::Serve(_)
+        | Command::Check(_)
+        | Command::Tools(_)
+        | Command::Search(_)
+        | Command::Call(_) => {}
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -100,7 +114,7 @@ pub fn run() -> ExitCode {
             Command::Tools(tools) => tools.run().await,
             Command::Search(search) => search.run().await,
             Command::Call(call) => call.run().await,
-            Command::Completions(_) => Ok(Exit::Ok),
+            Command::Completions(_) | Command::Man(_) | Command::Init(_) => Ok(Exit::Ok),
         }
     });
     // A read of standard input may never end; nothing else is left by now.

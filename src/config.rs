@@ -21,13 +21,14 @@ use self::settings::{Approval, Settings};
 use crate::document::DocumentError;
 use crate::executor::breaker;
 use crate::exposure::{self, Defer};
+use crate::middleware::Middleware;
 use crate::permission;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
-use crate::tool::Presence;
+use crate::tool::{Presence, Tool};
 use crate::{activity, artifact};
 
 /// The longest message, unless said otherwise.
@@ -71,6 +72,10 @@ pub struct Config {
     pub on_failure: OnFailure,
     /// The keys of the agent file that a tool server has no use for.
     pub not_used: Vec<String>,
+    /// An embedder's own tools, listed after the built-in ones.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// An embedder's wrappers around the bodies of calls, the outermost first.
+    pub middleware: Vec<Arc<dyn Middleware>>,
 }
 
 /// What becomes of a run whose required upstream fails.
@@ -195,11 +200,7 @@ impl Config {
             upstream::Config { keep, ..upstreams(&settings, files, &workspace, host, on_failure)? };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
-        let context = match (settings.context.or(agent.as_ref().map(Agent::context)), defer) {
-            (Some(true), _) => Some(Presence::Always),
-            (Some(false), _) | (None, Defer::Never) => None,
-            (None, Defer::Always | Defer::Auto { .. }) => Some(Presence::WhileDeferring),
-        };
+        let context = recorded(settings.context.or(agent.as_ref().map(Agent::context)), defer);
         let http = http(&settings)?;
         let only_mcp = agent.is_none() && !mcp_files.is_empty();
         let approval = approval(settings.approval.mode, only_mcp);
@@ -234,7 +235,18 @@ impl Config {
             http,
             on_failure,
             not_used: agent.map(|agent| agent.not_used).unwrap_or_default(),
+            tools: Vec::new(),
+            middleware: Vec::new(),
         })
+    }
+}
+
+/// Says when clients can read again what was called; where nobody says it, with deferred tools.
+fn recorded(said: Option<bool>, defer: Defer) -> Option<Presence> {
+    match (said, defer) {
+        (Some(true), _) => Some(Presence::Always),
+        (Some(false), _) | (None, Defer::Never) => None,
+        (None, Defer::Always | Defer::Auto { .. }) => Some(Presence::WhileDeferring),
     }
 }
 

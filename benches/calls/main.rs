@@ -26,6 +26,10 @@ use self::pipe::Pipe;
 const BLOCK: usize = 100;
 /// How many calls are under way at once where calls in a second are counted.
 const IN_FLIGHT: [usize; 3] = [1, 8, 64];
+/// The part of the calls that large results get.
+const LARGE_SHARE: usize = 50;
+/// The place of the direct one among the routes with a large result.
+const DIRECT_LARGE: usize = 7;
 /// How often calls in a second are counted.
 const RATE_ROUNDS: usize = 5;
 
@@ -57,6 +61,8 @@ struct Route {
     path: Path,
     server: usize,
     call: Call,
+    /// It gets this part of the calls.
+    share: usize,
 }
 
 /// The process id of a server and the way to it.
@@ -131,6 +137,10 @@ async fn measure(options: &Options) -> io::Result<Figures> {
     // All else is shown next to the first.
     let is_wanted = |route: &Route| route.server == 0 || route.path.name.contains(&options.only);
     routes.retain(is_wanted);
+    let direct_large = routes.iter().rposition(|route| route.server == 0).unwrap_or_default();
+    for route in routes.iter_mut().filter(|route| route.path.direct > 0) {
+        route.path.direct = direct_large;
+    }
 
     latencies(&mut servers, &mut routes, options.calls).await?;
     figures.memory.push(("gateway over stdio, after the calls", memory(over_stdio)?));
@@ -144,8 +154,17 @@ async fn measure(options: &Options) -> io::Result<Figures> {
 }
 
 fn routes() -> Vec<Route> {
-    let route = |name, server, call| Route { path: Path::new(name, &IN_FLIGHT), server, call };
+    let route =
+        |name, server, call| Route { path: Path::new(name, 0, &IN_FLIGHT), server, call, share: 1 };
+    // The first of them is what the others are shown next to.
+    let large = |name, server, call| Route {
+        path: Path::new(name, DIRECT_LARGE, &IN_FLIGHT),
+        server,
+        call,
+        share: LARGE_SHARE,
+    };
     let echo = |version| Call::echo("mcp__bench__echo", version);
+    let blob = |version| Call::large("mcp__bench__large", version);
     vec![
         route("direct, stdio", 0, Call::echo("echo", LEGACY)),
         route("stdio, built-in", 1, Call::nothing(LEGACY)),
@@ -154,6 +173,10 @@ fn routes() -> Vec<Route> {
         route("HTTP 2026-07-28, proxied", 2, echo(MODERN)),
         route("HTTP 2025-11-25, built-in", 3, Call::nothing(LEGACY)),
         route("HTTP 2025-11-25, proxied", 3, echo(LEGACY)),
+        large("direct, stdio, 1 MiB", 0, Call::large("large", LEGACY)),
+        large("stdio, proxied, 1 MiB", 1, blob(LEGACY)),
+        large("HTTP 2026-07-28, proxied, 1 MiB", 2, blob(MODERN)),
+        large("HTTP 2025-11-25, proxied, 1 MiB", 3, blob(LEGACY)),
     ]
 }
 
@@ -186,13 +209,13 @@ async fn starts(setup: &Setup, rounds: usize) -> io::Result<Vec<Start>> {
 
 /// Measures single calls, one after the other.
 async fn latencies(servers: &mut [Server], routes: &mut [Route], count: usize) -> io::Result<()> {
-    for Route { server, call, .. } in &*routes {
-        servers[*server].1.calls(call, BLOCK, 1).await?;
+    for Route { server, call, share, .. } in &*routes {
+        servers[*server].1.calls(call, BLOCK / share, 1).await?;
     }
     for _ in 0..count.div_ceil(BLOCK) {
-        for Route { path, server, call } in &mut *routes {
+        for Route { path, server, call, share } in &mut *routes {
             let before = cpu_time(servers[*server].0)?;
-            for _ in 0..BLOCK {
+            for _ in 0..BLOCK / *share {
                 let began = Instant::now();
                 servers[*server].1.calls(call, 1, 1).await?;
                 path.latencies.push(began.elapsed());
@@ -208,7 +231,8 @@ async fn rates(servers: &mut [Server], routes: &mut [Route], count: usize) -> io
     // The same for each connection.
     let count = (count / RATE_ROUNDS).next_multiple_of(64);
     for _ in 0..RATE_ROUNDS {
-        for Route { path, server, call } in &mut *routes {
+        for Route { path, server, call, share } in &mut *routes {
+            let count = (count / *share).next_multiple_of(64);
             for (in_flight, rates) in &mut path.rates {
                 let began = Instant::now();
                 servers[*server].1.calls(call, count, *in_flight).await?;

@@ -25,6 +25,11 @@ impl Call {
         Self::new(tool, json!({"text": "hello"}), version, r#""text":"hello""#)
     }
 
+    /// The upstream's tool whose result is a megabyte of data, which no model reads as text.
+    pub(crate) fn large(tool: &'static str, version: &str) -> Self {
+        Self::new(tool, json!({}), version, r#""blob":"AAAA"#)
+    }
+
     /// A built-in tool that returns before it looks at any file.
     pub(crate) fn nothing(version: &str) -> Self {
         Self::new("list_files", json!({"max_results": 0}), version, r#""isError":false"#)

@@ -5,6 +5,9 @@ use std::io::{self, BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 
+/// How long the large result is.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// The first argument that makes this program the server.
 pub(crate) const ROLE: &str = "__upstream";
 
@@ -44,7 +47,16 @@ fn answer(message: &Value) -> Option<Value> {
             let text = json!({"type": "string"});
             let schema =
                 json!({"type": "object", "properties": {"text": text}, "required": ["text"]});
-            json!({"tools": [{"name": "echo", "description": "Says it again.", "inputSchema": schema}]})
+            let any = json!({"type": "object"});
+            json!({"tools": [
+                {"name": "echo", "description": "Says it again.", "inputSchema": schema},
+                {"name": "large", "description": "Has much to say.", "inputSchema": any},
+            ]})
+        }
+        "tools/call" if message["params"]["name"] == "large" => {
+            let blob = "A".repeat(LARGE_BYTES);
+            let resource = json!({"uri": "bench://large", "blob": blob});
+            json!({"content": [{"type": "resource", "resource": resource}]})
         }
         "tools/call" => {
             let text = &message["params"]["arguments"]["text"];

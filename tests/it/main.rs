@@ -14,6 +14,7 @@ mod check;
 mod conformance;
 mod discovery;
 mod example;
+mod examples;
 mod fixture;
 mod http;
 mod names;

@@ -108,6 +108,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("tower_http", &["server/http"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli", "main"]),
+    ("clap_mangen", &["cli"]),
     ("jsonschema", &["tool/schema", "source/upstream/catalog"]),
     ("cap_std", &["workspace"]),
     ("image", &["artifact/image"]),

@@ -1,0 +1,173 @@
+//! Each folder of `examples/`, as its README says to run it, and the library in a program of one's own.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use crate::binary::{Ended, Gateway, command, exe, run};
+use crate::session::hello;
+use crate::web::Web;
+
+#[path = "../../examples/embed.rs"]
+#[expect(dead_code, reason = "the test serves over streams of its own")]
+mod embed;
+
+/// A copy of the examples, since some of them write into their folder.
+fn copied() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"), copy.path());
+    copy
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy_folder(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn ask(folder: &Path, arguments: &[&str]) -> Ended {
+    let mut process = command(exe());
+    process.current_dir(folder).args(arguments);
+    run(process, Duration::from_mins(1))
+}
+
+#[test]
+fn the_agent_with_file_tools_has_them_and_asks_before_it_writes() {
+    let copy = copied();
+    let agent = ["--agent", "files/agent.yaml"];
+    let checked = ask(copy.path(), &[&["check"][..], &agent].concat());
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("write_file"), "{checked:?}");
+    let read = ask(
+        copy.path(),
+        &[&["call", "read_file", r#"{"file_path": "today.md"}"#][..], &agent].concat(),
+    );
+    assert!(read.stdout.contains("read the README"), "{read:?}");
+    let write = r#"{"file_path": "new.md", "content": "x"}"#;
+    let refused = ask(copy.path(), &[&["call", "write_file", write][..], &agent].concat());
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let done = ask(copy.path(), &[&["call", "write_file", write, "--yes"][..], &agent].concat());
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(fs::read_to_string(copy.path().join("files/notes/new.md")).unwrap(), "x");
+}
+
+#[test]
+fn the_gateway_has_short_names_and_keeps_to_its_rules() {
+    let copy = copied();
+    let config = ["--config", "gateway/server.toml"];
+    let listed = ask(copy.path(), &[&["tools"][..], &config].concat());
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    for name in ["notes__read_file\n", "notes__write_file\n", "handbook__list_files\n"] {
+        assert!(listed.stdout.contains(name), "{name}: {listed:?}");
+    }
+    for name in ["publish_artifact", "handbook__grep_search"] {
+        assert!(!listed.stdout.contains(name), "{name}: {listed:?}");
+    }
+    let call = |name: &str, arguments: &str| {
+        ask(copy.path(), &[&["call", name, arguments, "--yes"][..], &config].concat())
+    };
+    let read = call("handbook__read_file", r#"{"file_path": "today.md"}"#);
+    assert!(read.stdout.contains("read the README"), "{read:?}");
+    let write = call("notes__write_file", r#"{"file_path": "new.md", "content": "x"}"#);
+    assert_eq!(write.code, Some(3), "{write:?}");
+    assert!(write.stdout.contains("--forbid"), "{write:?}");
+}
+
+#[test]
+fn the_team_is_served_with_tokens_and_recorded() {
+    let copy = copied();
+    let config = copy.path().join("team/server.toml");
+    let config = config.to_str().unwrap();
+    let gateway = Gateway::start(&["--config", config]);
+    let call = json!({"name": "read_file", "arguments": {"file_path": "today.md"}});
+    let stranger = Web::new(&gateway.url).ask_modern("tools/call", &call);
+    assert_eq!(stranger.status, 401, "{stranger:?}");
+    let alice = Web::new(&gateway.url).bearer("example").ask_modern("tools/call", &call);
+    assert_eq!(alice.status, 200, "{alice:?}");
+    drop(alice);
+    let records = fs::read_to_string(copy.path().join("team/calls.jsonl")).unwrap();
+    let record: Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
+    assert_eq!((&record["principal"], &record["tool"]), (&json!("alice"), &json!("read_file")));
+}
+
+#[tokio::test]
+async fn a_program_of_ones_own_has_its_tool_and_its_middleware() {
+    let config = embed::config().unwrap();
+    let app =
+        iris_mcp::app::App::start(config, iris_mcp::process::Config::default()).await.unwrap();
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (input, output) = tokio::io::split(theirs);
+    let gateway = app.gateway().clone();
+    let serving = iris_mcp::server::stdio::serve_over(gateway, input, output);
+    let talking = async {
+        let (reader, mut writer) = tokio::io::split(ours);
+        let mut lines = BufReader::new(reader).lines();
+        let call = json!({"name": "shout", "arguments": {"text": "hello"}});
+        for message in [
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello("2025-11-25")}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}),
+        ] {
+            writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        }
+        loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == 1 {
+                return message["result"].clone();
+            }
+        }
+    };
+    let result = tokio::select! {
+        result = talking => result,
+        ended = serving => panic!("{ended:?}"),
+    };
+    assert_eq!(result["content"][0]["text"], "HELLO", "{result}");
+    assert_eq!(result["_meta"]["iris/result"]["stats"]["characters"], 5, "{result}");
+    app.end().await;
+}
+
+#[test]
+fn a_new_folder_is_filled_once_and_works() {
+    let home = tempfile::tempdir().unwrap();
+    let made = ask(home.path(), &["init", "mine"]);
+    assert_eq!((made.code, made.stdout.as_str()), (Some(0), ""), "{made:?}");
+    assert!(made.stderr.contains("iris-mcp check --agent mine/agent.yaml"), "{made:?}");
+    let checked = ask(home.path(), &["check", "--agent", "mine/agent.yaml"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("switched off: memory, remote, time"), "{checked:?}");
+    let before = fs::read(home.path().join("mine/agent.yaml")).unwrap();
+    let again = ask(home.path(), &["init", "mine"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.stderr.contains("mine/agent.yaml is there already"), "{again:?}");
+    assert_eq!(fs::read(home.path().join("mine/agent.yaml")).unwrap(), before);
+    fs::write(home.path().join("file"), "").unwrap();
+    let wrong = ask(home.path(), &["init", "file/below"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("file/below cannot be written"), "{wrong:?}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = tempfile::tempdir().unwrap();
+    let page = ask(home.path(), &["man"]);
+    assert!(page.stdout.contains(".TH iris-mcp 1"), "{page:?}");
+    for name in ["serve", "check", "tools", "search", "call", "init", "completions"] {
+        let page = ask(home.path(), &["man", name]);
+        assert_eq!(page.code, Some(0), "{page:?}");
+        assert!(page.stdout.contains(&format!("iris\\-mcp\\-{name}")), "{page:?}");
+    }
+    let none = ask(home.path(), &["man", "__guard"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("there is no command `__guard`; there are serve"), "{none:?}");
+}
