@@ -1,7 +1,7 @@
 //! Who sees what, and what a name comes to.
 
 use super::*;
-use crate::registry::{Publication, State};
+use crate::registry::Publication;
 use crate::session::Sessions;
 use crate::tool::SessionId;
 use crate::tool::fixture::named;
