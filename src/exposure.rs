@@ -25,7 +25,7 @@ use self::search::ToolSearch;
 use self::surface::Surface;
 use crate::discovery::Selector;
 use crate::registry::view::View;
-use crate::registry::{Catalogue, Registry};
+use crate::registry::{Catalogue, Registry, State};
 use crate::session::Session;
 use crate::tool::{
     Arguments, Era, ErrorCode, Failure, InputSchema, Presence, Tool, ToolDefinition, ToolName,
@@ -227,6 +227,26 @@ impl Exposure {
             catalogue.get(name).filter(|tool| self.is_there(tool.definition(), &surface))
         };
         available(name).or_else(|| available(surface.names().canonical(name)?))
+    }
+
+    /// Returns whether a snapshot has the tool that a canonical name will mean when all sources
+    /// have started.
+    ///
+    /// A client's name may come to mean another tool until then, and so may the canonical name of
+    /// one that could be a tool of a source that still starts. (N1, N2, N5)
+    pub fn is_certain(&self, catalogue: &Catalogue, name: &str) -> bool {
+        let starting = catalogue.sources().iter().filter(|source| source.state == State::Starting);
+        let word = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '_' };
+        let mut prefixes = starting.map(|source| {
+            format!("mcp__{}__", source.source.chars().map(word).collect::<String>())
+        });
+        // What finds and calls others is not asked before all of them are there.
+        let is_whole = |tool: &ToolDefinition| {
+            tool.presence == Presence::Always && self.config.view.is_available(tool)
+        };
+        let found = catalogue.get(name);
+        found.is_some_and(|tool| is_whole(tool.definition()))
+            && !prefixes.any(|prefix| name.starts_with(&prefix))
     }
 
     /// Returns the tools that `tools/list` shows a session, in the order of listing.

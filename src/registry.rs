@@ -199,12 +199,17 @@ impl Registry {
 
     /// Waits until no source is starting any more, and returns the snapshot of that moment.
     pub async fn settled(&self) -> Arc<Catalogue> {
+        self.until(Catalogue::is_settled).await
+    }
+
+    /// Waits until a snapshot is good enough, and returns it.
+    pub async fn until(&self, is_enough: impl Fn(&Catalogue) -> bool) -> Arc<Catalogue> {
         let mut changed = self.changed();
         loop {
             // Seen before the look, so that a change in between wakes the wait below.
             changed.mark_unchanged();
             let catalogue = self.snapshot();
-            if catalogue.is_settled() {
+            if is_enough(&catalogue) {
                 return catalogue;
             }
             if changed.changed().await.is_err() {

@@ -167,13 +167,30 @@ impl Gateway {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<Catalogue>, ErrorData> {
-        let registry = self.shared.parts.exposure.registry();
-        let catalogue = registry.snapshot();
-        if catalogue.is_settled() {
-            return Ok(catalogue);
-        }
+        self.until(Catalogue::is_settled, context).await
+    }
+
+    /// Waits until it is certain what a tool's name means: for a tool that is there, not at all.
+    async fn with_tool(
+        &self,
+        name: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Catalogue>, ErrorData> {
+        let is_certain = |catalogue: &Catalogue| {
+            catalogue.is_settled() || self.shared.parts.exposure.is_certain(catalogue, name)
+        };
+        self.until(is_certain, context).await
+    }
+
+    async fn until(
+        &self,
+        is_enough: impl Fn(&Catalogue) -> bool,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Catalogue>, ErrorData> {
         tokio::select! {
-            catalogue = registry.settled() => Ok(catalogue),
+            // What is there already is had even by a request that was cancelled.
+            biased;
+            catalogue = self.shared.parts.exposure.registry().until(is_enough) => Ok(catalogue),
             () = context.ct.cancelled() => Err(project::cancelled()),
         }
     }

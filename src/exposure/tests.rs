@@ -4,7 +4,7 @@ mod discovery;
 
 use super::*;
 use crate::discovery::Local;
-use crate::registry::{Publication, State};
+use crate::registry::Publication;
 use crate::session::Sessions;
 use crate::tool::SessionId;
 use crate::tool::fixture::named;

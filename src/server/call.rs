@@ -55,7 +55,7 @@ impl Gateway {
         let caller = self.caller("tools/call", context);
         let era = caller.client.era;
         let form = Form::of(context, era, &self.connection);
-        let catalogue = self.settled(context).await.inspect_err(|_| {
+        let catalogue = self.with_tool(&params.name, context).await.inspect_err(|_| {
             self.turn_away(&caller, &params.name, CANCELLED);
         })?;
         let resolved = self.resolve(&caller, &catalogue, &params.name, params.arguments);

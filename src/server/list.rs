@@ -72,13 +72,27 @@ pub(super) fn tools(
     era: Era,
 ) -> Result<Value, ErrorData> {
     let page = Page { key: "tools", version, cursor, era };
-    page.of(tools.len(), |index| Value::Object(wire(tools[index].definition(), names)))
+    page.of(tools.len(), |index| {
+        let mut wire = wire(tools[index].definition(), names);
+        for_era(&mut wire, era);
+        Value::Object(wire)
+    })
 }
 
 /// Returns how many bytes tools take in a list.
 pub fn bytes(tools: &[Arc<dyn Tool>], names: &Names) -> usize {
     let entries = tools.iter().map(|tool| Value::Object(wire(tool.definition(), names)));
     Value::Array(entries.collect()).to_string().len()
+}
+
+/// Gives a listed tool the form of an era.
+fn for_era(wire: &mut Map<String, Value>, era: Era) {
+    // Before 2026-07-28 a structured result is an object (§server/tools), and a client that
+    // checks the list refuses all of it for one schema of something else.
+    let is_object = |schema: &Value| schema.get("type") == Some(&"object".into());
+    if era == Era::Legacy && wire.get("outputSchema").is_some_and(|schema| !is_object(schema)) {
+        wire.shift_remove("outputSchema");
+    }
 }
 
 /// Makes the listed form of a tool: its own server's, or ours.

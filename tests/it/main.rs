@@ -17,6 +17,7 @@ mod example;
 mod examples;
 mod fixture;
 mod http;
+mod inputs;
 mod names;
 mod peers;
 mod process;

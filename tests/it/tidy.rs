@@ -95,3 +95,11 @@ fn the_contracts_worked_examples_are_in_tests() {
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
     holds(&checks::examples(&contract, &texts.concat()));
 }
+
+#[test]
+fn the_contracts_answers_to_pains_are_in_tests() {
+    let contract = fs::read_to_string(root().join("docs/contract.md")).expect("readable");
+    let (sources, tests) = (read_tree(&src()), read_tree(&root().join("tests/it")));
+    let code: Vec<&str> = sources.iter().chain(&tests).map(|file| file.code.as_str()).collect();
+    holds(&checks::pains(&contract, &code.concat()));
+}

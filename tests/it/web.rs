@@ -68,6 +68,12 @@ impl Web {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
+    /// Sends everything to another gateway from now on.
+    pub(crate) fn at_address(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.address);
+        self.header("host", address)
+    }
+
     pub(crate) fn at(mut self, path: &str) -> Self {
         path.clone_into(&mut self.path);
         self

@@ -81,6 +81,8 @@ pub(super) struct Connection {
 pub(super) enum CallError {
     /// The server certainly did not carry it out, or said itself that it failed.
     Failed(Failure),
+    /// It gave no usable answer and is not at it any more; nobody knows how far it came.
+    Broken(String),
     /// A control condition.
     Interrupted(Interrupt),
 }
@@ -317,7 +319,11 @@ impl Connection {
             answer = &mut handle.rx => answer,
             () = pause.expired(deadline) => {
                 self.give_up(&handle, "the time for the call is up").await;
-                return Err(self.unknown("it did not answer in time").into());
+                return Err(CallError::Interrupted(Interrupt::OutcomeUnknown {
+                    target: self.server.clone(),
+                    reason: "it did not answer in time".to_owned(),
+                })
+                .into());
             }
             () = cx.cancelled.cancelled() => {
                 self.give_up(&handle, "the client cancelled the call").await;
@@ -336,10 +342,10 @@ impl Connection {
             },
             (_, Some(Fate::Forgotten)) => Err(Unanswered::Forgotten),
             (_, Some(Fate::NotRun(why))) => Err(self.refused(&why).into()),
-            (_, Some(Fate::Unknown(why))) => Err(self.unknown(&why).into()),
-            (Ok(Ok(_)), None) => Err(self.unknown("its answer cannot be read").into()),
+            (_, Some(Fate::Unknown(why))) => Err(CallError::Broken(why).into()),
+            (Ok(Ok(_)), None) => Err(CallError::Broken("its answer cannot be read".into()).into()),
             (Ok(Err(error)), None) => Err(self.failed(error).into()),
-            (Err(_), None) => Err(self.unknown("the connection ended").into()),
+            (Err(_), None) => Err(CallError::Broken("the connection ended".into()).into()),
         }
     }
 
@@ -385,13 +391,6 @@ impl Connection {
         CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable())
     }
 
-    fn unknown(&self, reason: &str) -> CallError {
-        CallError::Interrupted(Interrupt::OutcomeUnknown {
-            target: self.server.clone(),
-            reason: reason.to_owned(),
-        })
-    }
-
     /// Sorts the errors of a call that was sent by whether the tool may have run.
     fn failed(&self, error: ServiceError) -> CallError {
         match error {
@@ -402,14 +401,16 @@ impl Connection {
                 let is_refusal = (-32700..=-32600).contains(&code.0) && code.0 != -32603;
                 // So does this one: the client lacks what the tool must ask of it.
                 if !is_refusal && code.0 != MISSING_CAPABILITY {
-                    return self
-                        .unknown(&format!("it answered with the error {} {message}", code.0));
+                    let code = code.0;
+                    return CallError::Broken(format!(
+                        "it answered with the error {code} {message}"
+                    ));
                 }
                 let failure = Failure::new(MCP_CALL_FAILED, text).with_detail("code", code.0);
                 CallError::Failed(failure.with_detail("data", data.unwrap_or_default()))
             }
             ServiceError::Cancelled { .. } => CallError::Interrupted(Interrupt::Cancelled),
-            other => self.unknown(&other.to_string()),
+            other => CallError::Broken(other.to_string()),
         }
     }
 }

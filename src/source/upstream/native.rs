@@ -162,9 +162,13 @@ fn is_rich(native: &Map<String, Value>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
+    use crate::artifact::{self, Quota};
+    use crate::workspace::Workspace;
 
     #[test]
     fn a_result_is_rich_that_holds_more_than_a_model_gets() {
@@ -185,5 +189,38 @@ mod tests {
         ] {
             assert!(rich(native.clone()), "{native}");
         }
+    }
+
+    #[test]
+    fn ex_9_4_what_says_where_the_whole_result_is_comes_last() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Arc::new(Workspace::open(root.path()).unwrap());
+        let quota = Quota { max_bytes: u64::MAX, max_age: Duration::from_hours(1) };
+        let config = artifact::Config { folder: None, fallback: None, quota };
+        let artifacts = ArtifactStore::new(config, workspace);
+        let keep = |native: Value| {
+            let result = project(native.as_object().unwrap().clone());
+            kept(result, &artifacts, &SessionId::new("s"), "c", 100)
+        };
+        let text = json!([{"type": "text", "text": "ok"}]);
+        let result = keep(json!({"content": text, "structuredContent": {"answer": 42}}));
+        let note = result.artifact.as_ref().unwrap().note.clone().unwrap();
+        assert!(note.starts_with("[The whole MCP result: iris-artifact://results/"), "{note}");
+        let texts: Vec<String> = result
+            .content
+            .iter()
+            .map(|block| match block {
+                Block::Text(text) => text.clone(),
+                Block::Image(_) => panic!("no image"),
+            })
+            .collect();
+        assert_eq!(texts, ["ok".into(), "{\"answer\": 42}".into(), format!("\n{note}")]);
+        assert_eq!(result.model_content(), format!("ok\n{{\"answer\": 42}}\n\n{note}"));
+        // Where there is no text it begins with it; a failure has it in its message.
+        let result = keep(json!({"content": []}));
+        assert_eq!(result.model_content(), result.artifact.unwrap().note.unwrap());
+        let result = keep(json!({"content": text, "isError": true}));
+        let note = result.artifact.as_ref().unwrap().note.clone().unwrap();
+        assert_eq!(result.error.unwrap().message, format!("ok\n\n{note}"));
     }
 }

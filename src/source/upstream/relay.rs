@@ -172,7 +172,7 @@ impl Upstream {
     async fn connected(&self, cx: &CallContext) -> Result<Arc<Connection>, RelayError> {
         let connection = self.reached(cx).await.map_err(|error| match error {
             CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
-            CallError::Interrupted(_) => cancelled(),
+            CallError::Broken(_) | CallError::Interrupted(_) => cancelled(),
         })?;
         self.heed_level(&connection, cx).await;
         Ok(connection)

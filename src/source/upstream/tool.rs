@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::catalog::Entry;
-use super::client::CallError;
+use super::client::{CallError, MCP_CALL_FAILED};
 use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
@@ -44,6 +44,15 @@ impl UpstreamTool {
         let (server, tool) = (upstream.name().to_owned(), entry.wire_name.clone());
         definition.origin = Some(Origin { server, tool });
         Ok(Self { definition, entry, upstream, warned: AtomicBool::new(false) })
+    }
+
+    /// Makes the failure of a call that is known to change nothing, however far it came.
+    fn unread(&self, reason: &str) -> Failure {
+        let name = self.upstream.name();
+        let message = format!(
+            "{name} gave no answer that can be used: {reason}; the tool changes nothing, so it can be called again"
+        );
+        Failure::new(MCP_CALL_FAILED, message).retryable().with_detail("upstream", name)
     }
 
     /// Holds a result against the schema that the tool promises.
@@ -98,6 +107,13 @@ impl Tool for UpstreamTool {
                 None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
             },
             Err(CallError::Failed(failure)) => Ok(failure.into()),
+            Err(CallError::Broken(reason)) if call.traits.read_only => {
+                Ok(self.unread(&reason).into())
+            }
+            Err(CallError::Broken(reason)) => {
+                let target = self.upstream.name().to_owned();
+                Err(Interrupt::OutcomeUnknown { target, reason })
+            }
             Err(CallError::Interrupted(interrupt)) => Err(interrupt),
         }
     }

@@ -204,10 +204,36 @@ pub(crate) fn examples(contract: &str, tests: &str) -> Vec<String> {
     missing.into_iter().collect()
 }
 
+/// Every pain that the contract has an answer to is held by a test, and each test it names exists.
+pub(crate) fn pains(contract: &str, code: &str) -> Vec<String> {
+    let rows = rows_of(contract, "## What goes wrong elsewhere");
+    // Below the heading of the table.
+    let cells = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next()).skip(1);
+    let mut wrong = Vec::new();
+    for cell in cells {
+        let named: Vec<&str> = quoted_in(cell).collect();
+        if named.is_empty() {
+            wrong.push(format!("no test is named: {cell}"));
+        }
+        let missing = named.iter().filter(|name| !code.contains(&format!("fn {name}(")));
+        wrong.extend(missing.map(|name| format!("there is no test {name}")));
+    }
+    wrong
+}
+
 /// Returns what stands in backticks in the first cells of a section's tables.
 fn first_cells(document: &str, heading: &str) -> BTreeSet<String> {
-    let section = document.lines().skip_while(|line| *line != heading).skip(1);
+    let cells = rows_of(document, heading).filter_map(|row| row.split(" |").next());
+    cells.flat_map(quoted_in).map(str::to_owned).collect()
+}
+
+/// Returns the rows of a section's tables, without what they begin with.
+fn rows_of<'a>(document: &'a str, heading: &str) -> impl Iterator<Item = &'a str> {
+    let section = document.lines().skip_while(move |line| *line != heading).skip(1);
     let rows = section.take_while(|line| !line.starts_with("## "));
-    let cells = rows.filter_map(|row| row.strip_prefix("| ")?.split(" |").next());
-    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    rows.filter_map(|row| row.strip_prefix("| "))
+}
+
+fn quoted_in(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
 }

@@ -138,6 +138,14 @@ fn an_example_without_a_test_is_refused() {
     assert_eq!(checks::examples(contract, tests), refused);
 }
 
+#[test]
+fn a_pain_without_a_test_is_refused() {
+    let table = "## What goes wrong elsewhere\n| a | b | test |\n|---|---|---|\n\
+        | it hurts | `x` is done | `is_there`, `is_not` |\n| it hurts | so | none |\n## Next\n| a | `b` |\n";
+    let refused = ["there is no test is_not", "no test is named: none"];
+    assert_eq!(checks::pains(table, "fn is_there() {} fn is_not_at_all() {}"), refused);
+}
+
 /// Copies `src/` and hands out the copy.
 fn copy_of_the_tree(name: &str) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -84,7 +84,7 @@ fn t20_every_invalid_file_is_refused_with_the_message_beside_it() {
 }
 
 #[test]
-fn every_valid_file_comes_to_what_stands_beside_it() {
+fn t20_every_valid_file_comes_to_what_stands_beside_it() {
     for file in cases("valid") {
         let folder = file.parent().unwrap().display().to_string();
         let loaded = load_case(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

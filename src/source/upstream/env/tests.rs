@@ -257,6 +257,7 @@ fn what_cannot_be_resolved_for_a_url_is_named_without_a_value() {
         Http { env_http_headers: vec![("X".into(), "MISSING".into())], ..http() },
         &format!("server `s`: env_http_headers.X: {NOT_SET}"),
     );
+    // T20
     http_error(
         Http { headers: secrets(&[("X-Key", "${TOKEN}"), ("x-key", "abcd")]), ..http() },
         "server `s`: x-key: the header is given twice, with different values",
