@@ -308,11 +308,12 @@ impl Connection {
         let mut meta = self.passed_on(cx);
         self.ask_for_logs(&mut meta, cx);
         let options = PeerRequestOptions::no_options().with_meta(meta);
+        let underway = &self.running.service().underway;
+        let (route, entry) = (self.progress.begin(cx), underway.begin(cx, pause));
         let sent = self.running.send_cancellable_request(request, options).await;
         let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
-        let route = self.progress.route(&handle.progress_token, cx);
-        let underway = &self.running.service().underway;
-        let entry = underway.enter(handle.id.clone(), cx, pause);
+        route.sent(&handle.progress_token);
+        entry.sent(handle.id.clone());
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
             () = pause.expired(deadline) => {
