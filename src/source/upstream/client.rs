@@ -41,7 +41,7 @@ const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The code of a server that needs to ask what the client cannot answer (MCP 2026-07-28 §basic).
-const MISSING_CAPABILITY: i32 = -32021;
+pub(super) const MISSING_CAPABILITY: i32 = -32021;
 
 /// The most rounds that a call may take without an answer.
 const ROUNDS: usize = 8;
@@ -407,6 +407,7 @@ impl Connection {
                         .unknown(&format!("it answered with the error {} {message}", code.0));
                 }
                 let failure = Failure::new(MCP_CALL_FAILED, text).with_detail("code", code.0);
+                let failure = failure.with_detail("message", message);
                 CallError::Failed(failure.with_detail("data", data.unwrap_or_default()))
             }
             ServiceError::Cancelled { .. } => CallError::Interrupted(Interrupt::Cancelled),
