@@ -15,6 +15,7 @@ mod conformance;
 mod example;
 mod fixture;
 mod http;
+mod matrix;
 mod names;
 mod peers;
 mod process;
