@@ -9,6 +9,7 @@ mod artifacts;
 mod asks;
 mod binary;
 mod call;
+mod chain;
 mod changes;
 mod check;
 mod conformance;
