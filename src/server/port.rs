@@ -21,6 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::ask::can_show_form;
+use super::caller::random_id;
 use crate::tool::{AskError, Client, ClientPort, Era, Interrupt};
 
 /// How many unsent messages of one call are kept; beyond it progress and logs are dropped.
@@ -110,8 +112,12 @@ impl Port {
             return Err(AskError::Unsupported { method: method.to_owned() });
         };
         // A client that only has forms says nothing of addresses (MCP 2025-11-25 §client/elicitation).
-        let opens = params.get("mode").and_then(Value::as_str) == Some("url");
-        if opens && declared.get("url").is_none() {
+        let able = match capability {
+            "elicitation" if is_address(&params) => declared.get("url").is_some(),
+            "elicitation" => can_show_form(&self.capabilities),
+            _ => true,
+        };
+        if !able {
             return Err(AskError::Unsupported { method: method.to_owned() });
         }
         let (answer, answered) = oneshot::channel();
@@ -299,10 +305,14 @@ async fn notify(
 /// withdrawn.
 async fn ask(
     method: String,
-    params: Map<String, Value>,
+    mut params: Map<String, Value>,
     mut answer: oneshot::Sender<Result<Value, AskError>>,
     context: &RequestContext<RoleServer>,
 ) {
+    // Only the older era has this, and there it must be (MCP 2025-11-25 §client/elicitation).
+    if method == "elicitation/create" && is_address(&params) {
+        params.entry("elicitationId").or_insert_with(|| random_id().into());
+    }
     let request =
         ServerRequest::CustomRequest(CustomRequest::new(method, Some(Value::Object(params))));
     let options = PeerRequestOptions::no_options();
@@ -331,6 +341,11 @@ async fn ask(
     };
     // Whoever asked may have gone in the meantime.
     drop(answer.send(result));
+}
+
+/// Returns whether an elicitation is for an address to be opened.
+fn is_address(params: &Map<String, Value>) -> bool {
+    params.get("mode").and_then(Value::as_str) == Some("url")
 }
 
 async fn abandoned<T>(answer: &mut oneshot::Sender<T>, context: &RequestContext<RoleServer>) {

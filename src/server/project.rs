@@ -103,7 +103,7 @@ fn missing_capability(result: &ToolResult, era: Era) -> Option<ErrorData> {
     if era != Era::Modern || code != Some(i64::from(MISSING_CAPABILITY)) {
         return None;
     }
-    let message = result.error.as_ref().map(|failure| failure.message.clone())?;
+    let message = details.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
     Some(ErrorData::new(RpcCode(MISSING_CAPABILITY), message, details.get("data").cloned()))
 }
 

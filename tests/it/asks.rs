@@ -206,6 +206,60 @@ fn a_client_that_cannot_be_asked_declines() {
     assert_eq!(text(&result), r#"{"q0": {"action": "decline"}}"#);
 }
 
+/// Lets an older client that can do this answer one question of a server; returns what it was
+/// asked, if it was, and what the server heard.
+#[track_caller]
+fn one_question(era: &str, can: &Value, question: &Value) -> (Option<Value>, Value) {
+    let home = home(era);
+    let mut session = Session::start(&home.arguments());
+    let mut hello = hello("2025-11-25");
+    hello["capabilities"] = can.clone();
+    session.request("initialize", &hello);
+    session.notify("notifications/initialized", &json!({}));
+    let params = json!({"name": ASK, "arguments": {"asks": [question]}});
+    let id = session.ask("tools/call", &params);
+    let mut message = session.read();
+    let asked = (message["id"] != id).then(|| {
+        let asked = message.take();
+        session.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer_to(&asked)}));
+        message = session.answer(id);
+        asked
+    });
+    (asked, serde_json::from_str(text(&message["result"])).unwrap())
+}
+
+#[test]
+fn an_address_that_an_older_client_is_to_open_has_an_id() {
+    let mut question = questions()[1].take();
+    let (asked, _) = one_question("legacy", &can(), &question);
+    assert_eq!(asked.unwrap()["params"]["elicitationId"], "e-1");
+    // Servers of the newer era give it none.
+    question["params"].as_object_mut().unwrap().remove("elicitationId");
+    let (asked, heard) = one_question("modern", &can(), &question);
+    assert!(asked.unwrap()["params"]["elicitationId"].is_string());
+    assert_eq!(heard, json!({"q0": {"action": "accept"}}));
+}
+
+#[test]
+fn a_client_is_shown_no_kind_of_elicitation_that_it_does_not_have() {
+    let [form, address] = [0, 1].map(|index| questions()[index].take());
+    for (modes, form_comes, address_comes) in [
+        (json!({}), true, false),
+        (json!({"form": {}}), true, false),
+        (json!({"url": {}}), false, true),
+        (json!({"form": {}, "url": {}}), true, true),
+    ] {
+        let can = json!({"elicitation": modes});
+        for (question, comes) in [(&form, form_comes), (&address, address_comes)] {
+            let (asked, heard) = one_question("legacy", &can, question);
+            assert_eq!(asked.is_some(), comes, "{can}: {question}");
+            if !comes {
+                assert_eq!(heard[0]["result"], json!({"action": "decline"}), "{can}: {question}");
+            }
+        }
+    }
+}
+
 /// A call of the newer era that has asked its first question.
 fn parked(home: &Home, more: &[&str]) -> (Session, Value) {
     let mut arguments = home.arguments();

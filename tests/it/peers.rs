@@ -58,20 +58,33 @@ impl Client {
         steps: &Value,
         elicit: Option<&[Value]>,
     ) -> Value {
+        let mut description = json!({"transport": transport, "steps": steps});
+        if let Some(elicit) = elicit {
+            description["elicit"] = elicit.into();
+        }
+        self.run(description)
+    }
+
+    /// Does the same with a person who answers each kind of question, and wants to see the log.
+    #[track_caller]
+    pub(crate) fn before_a_person(self, transport: &Value, steps: &Value, person: &Value) -> Value {
+        self.run(json!({
+            "transport": transport, "steps": steps, "person": person, "log_level": "info",
+        }))
+    }
+
+    #[track_caller]
+    fn run(self, mut description: Value) -> Value {
         let (program, script) = match self {
             Self::Python(_) => ("client/bin/python", "py_client.py"),
             Self::FastMcp(_) => ("fastmcp/bin/python", "fastmcp_client.py"),
             Self::TypeScript(_) => ("npm/node", "ts_client.mjs"),
         };
         let script = root().join("tests/peers/clients").join(script);
-        let mode = match self.mode() {
-            Mode::Legacy => "legacy",
-            Mode::Auto => "auto",
+        description["mode"] = match self.mode() {
+            Mode::Legacy => "legacy".into(),
+            Mode::Auto => "auto".into(),
         };
-        let mut description = json!({"transport": transport, "mode": mode, "steps": steps});
-        if let Some(elicit) = elicit {
-            description["elicit"] = elicit.into();
-        }
         let mut driver = command(peer(program));
         driver.arg(script).arg(description.to_string());
         driver.env("IRIS_PEERS", peer(""));
@@ -141,7 +154,7 @@ impl Home {
     }
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 

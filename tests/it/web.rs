@@ -164,6 +164,11 @@ impl Web {
         &self.address
     }
 
+    /// Returns the id of the last request.
+    pub(crate) fn last(&self) -> u64 {
+        self.next
+    }
+
     /// Sends a request of the older era, and waits for nothing.
     #[track_caller]
     pub(crate) fn begin(&mut self, method: &str, params: &Value) -> TcpStream {

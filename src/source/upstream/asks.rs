@@ -6,8 +6,8 @@
 //! era answers the call with its questions (MCP 2026-07-28 §basic/patterns/mrtr). Either way the
 //! time that a person takes does not count as the server's.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rmcp::ErrorData;
@@ -26,13 +26,19 @@ pub(super) const ASKED: [&str; 3] = ["elicitation/create", "roots/list", "sampli
 #[derive(Clone, Debug)]
 pub(super) struct Origin(pub(super) RequestId);
 
-/// The calls under way on one connection.
+/// The calls under way on one connection, from before they are sent: a server may ask before we
+/// hear by which id its call went.
 #[derive(Debug, Default)]
-pub(super) struct Underway(Mutex<HashMap<RequestId, Arc<Call>>>);
+pub(super) struct Underway {
+    calls: Mutex<Vec<Arc<Call>>>,
+    /// Notified when the id of a call is known, and when a call has ended.
+    changed: Notify,
+}
 
 /// A call under way, as far as questions are about it.
 #[derive(Debug)]
 struct Call {
+    id: OnceLock<RequestId>,
     session: SessionId,
     port: Arc<dyn ClientPort>,
     pause: Arc<Pause>,
@@ -41,7 +47,7 @@ struct Call {
 /// Ends a call's being under way when it is dropped.
 pub(super) struct Entry<'a> {
     underway: &'a Underway,
-    id: RequestId,
+    call: Arc<Call>,
 }
 
 /// How long a call has waited for a person, and its place among those that the server works on.
@@ -70,12 +76,13 @@ struct Waiting<'a>(&'a Pause);
 pub(super) type Answers = (Option<BTreeMap<String, Value>>, Option<String>);
 
 impl Underway {
-    /// Notes a call.
-    pub(super) fn enter(&self, id: RequestId, cx: &CallContext, pause: &Arc<Pause>) -> Entry<'_> {
+    /// Notes a call that is about to be sent.
+    pub(super) fn begin(&self, cx: &CallContext, pause: &Arc<Pause>) -> Entry<'_> {
         let (session, port) = (cx.session.clone(), Arc::clone(&cx.port));
-        let call = Call { session, port, pause: Arc::clone(pause) };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), Arc::new(call));
-        Entry { underway: self, id }
+        let call = Call { id: OnceLock::new(), session, port, pause: Arc::clone(pause) };
+        let call = Arc::new(call);
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&call));
+        Entry { underway: self, call }
     }
 
     /// Asks the client whose call a question belongs to.
@@ -85,7 +92,7 @@ impl Underway {
         params: Map<String, Value>,
         origin: Option<&Origin>,
     ) -> Result<CustomResult, ErrorData> {
-        let call = self.of(origin).map_err(|why| ErrorData::internal_error(why, None))?;
+        let call = self.of(origin).await.map_err(|why| ErrorData::internal_error(why, None))?;
         let waiting = call.pause.wait();
         let answer = call.port.ask(method, params).await;
         drop(waiting);
@@ -103,14 +110,35 @@ impl Underway {
         }
     }
 
-    fn of(&self, origin: Option<&Origin>) -> Result<Arc<Call>, &'static str> {
-        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = origin.and_then(|Origin(id)| calls.get(id)) {
-            return Ok(Arc::clone(call));
+    async fn of(&self, origin: Option<&Origin>) -> Result<Arc<Call>, &'static str> {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(found) = self.find(origin) {
+                return found;
+            }
+            changed.await;
         }
+    }
+
+    /// Finds the call that a question is about; none while that may be one whose id is not known.
+    fn find(&self, origin: Option<&Origin>) -> Option<Result<Arc<Call>, &'static str>> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Origin(id)) = origin {
+            if let Some(call) = calls.iter().find(|call| call.id.get() == Some(id)) {
+                return Some(Ok(Arc::clone(call)));
+            }
+            if calls.iter().any(|call| call.id.get().is_none()) {
+                return None;
+            }
+        }
+        Some(Self::only(&calls))
+    }
+
+    /// Finds the call that a question must be about where nothing says which it is.
+    fn only(calls: &[Arc<Call>]) -> Result<Arc<Call>, &'static str> {
         // A call that waits for an answer already is hardly the one that asks.
-        let works = calls.values().any(|call| !call.pause.is_waiting());
-        let mut calls = calls.values().filter(|call| !works || !call.pause.is_waiting());
+        let works = calls.iter().any(|call| !call.pause.is_waiting());
+        let mut calls = calls.iter().filter(|call| !works || !call.pause.is_waiting());
         let Some(first) = calls.next() else {
             return Err("there is nobody to ask: no client's call is under way");
         };
@@ -123,9 +151,19 @@ impl Underway {
     }
 }
 
+impl Entry<'_> {
+    /// Notes by which id the call was sent.
+    pub(super) fn sent(&self, id: RequestId) {
+        self.call.id.get_or_init(|| id);
+        self.underway.changed.notify_waiters();
+    }
+}
+
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.underway.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        let mut calls = self.underway.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|call| !Arc::ptr_eq(call, &self.call));
+        self.underway.changed.notify_waiters();
     }
 }
 
@@ -272,5 +310,58 @@ mod tests {
         };
         tokio::join!(pause.expired(deadline), person);
         assert_eq!(began.elapsed(), Duration::from_secs(110));
+    }
+    fn cx(session: &str) -> CallContext {
+        CallContext {
+            call_id: crate::tool::CallId::new("call"),
+            session: SessionId::new(session),
+            principal: crate::tool::Principal::new("test"),
+            run_id: None,
+            activation_id: None,
+            agent_id: String::new(),
+            workspace: Arc::new("/ws".into()),
+            client: crate::tool::Client::default(),
+            port: Arc::new(crate::tool::Closed),
+            cancelled: tokio_util::sync::CancellationToken::new(),
+            turn: None,
+            time_limit: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_just_being_sent_may_be_asked_about() {
+        let calls = Arc::new(Semaphore::new(2));
+        let pause =
+            || Pause::new(Arc::clone(&calls), Arc::clone(&calls).try_acquire_owned().unwrap());
+        let (one, other) = (Arc::new(pause()), Arc::new(pause()));
+        let underway = Underway::default();
+        let sending = underway.begin(&cx("one"), &one);
+        assert_eq!(underway.of(None).await.unwrap().session, SessionId::new("one"));
+        let sent = underway.begin(&cx("other"), &other);
+        sent.sent(RequestId::Number(2));
+        assert!(underway.of(None).await.is_err(), "nobody can tell whose it is");
+        let origin = Origin(RequestId::Number(2));
+        assert_eq!(underway.of(Some(&origin)).await.unwrap().session, SessionId::new("other"));
+        // Its id is told by what comes, and only then known here.
+        let origin = Origin(RequestId::Number(1));
+        let mut asked = Box::pin(underway.of(Some(&origin)));
+        tokio::select! {
+            biased;
+            _ = &mut asked => panic!("it is not known yet"),
+            () = tokio::task::yield_now() => {}
+        }
+        sending.sent(RequestId::Number(1));
+        assert_eq!(asked.await.unwrap().session, SessionId::new("one"));
+        // A call that was never sent is waited for no longer than it is there.
+        let third = underway.begin(&cx("third"), &one);
+        drop((sending, sent));
+        let mut asked = Box::pin(underway.of(Some(&origin)));
+        tokio::select! {
+            biased;
+            _ = &mut asked => panic!("it may be the one"),
+            () = tokio::task::yield_now() => {}
+        }
+        drop(third);
+        assert!(asked.await.is_err());
     }
 }

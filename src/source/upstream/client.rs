@@ -41,7 +41,7 @@ const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The code of a server that needs to ask what the client cannot answer (MCP 2026-07-28 §basic).
-const MISSING_CAPABILITY: i32 = -32021;
+pub(super) const MISSING_CAPABILITY: i32 = -32021;
 
 /// The most rounds that a call may take without an answer.
 const ROUNDS: usize = 8;
@@ -310,11 +310,12 @@ impl Connection {
         let mut meta = self.passed_on(cx);
         self.ask_for_logs(&mut meta, cx);
         let options = PeerRequestOptions::no_options().with_meta(meta);
+        let underway = &self.running.service().underway;
+        let (route, entry) = (self.progress.begin(cx), underway.begin(cx, pause));
         let sent = self.running.send_cancellable_request(request, options).await;
         let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
-        let route = self.progress.route(&handle.progress_token, cx);
-        let underway = &self.running.service().underway;
-        let entry = underway.enter(handle.id.clone(), cx, pause);
+        route.sent(&handle.progress_token);
+        entry.sent(handle.id.clone());
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
             () = pause.expired(deadline) => {
@@ -407,6 +408,7 @@ impl Connection {
                     ));
                 }
                 let failure = Failure::new(MCP_CALL_FAILED, text).with_detail("code", code.0);
+                let failure = failure.with_detail("message", message);
                 CallError::Failed(failure.with_detail("data", data.unwrap_or_default()))
             }
             ServiceError::Cancelled { .. } => CallError::Interrupted(Interrupt::Cancelled),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::client::Connection;
 use super::diagnostic::{Diagnostic, MCP_OFFER_INVALID, Severity, Stage};
+use crate::artifact::name::SCHEME;
 use crate::relay::{Entry, Kind};
 
 /// The most pages of a list that are read.
@@ -152,6 +153,8 @@ impl Taker<'_> {
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         for entry in listed {
             match named(kind, entry) {
+                // What another gateway of ours keeps: an address like that is asked of us only.
+                Some((id, _)) if kind != Kind::Prompts && id.starts_with(SCHEME) => {}
                 Some((id, entry)) if seen.insert(id.clone()) => entries.push((id, Arc::new(entry))),
                 Some((id, _)) => {
                     let text = format!("{} has it twice; the first one counts", kind.method());

@@ -1,7 +1,7 @@
 //! Reports of progress and logs, on their way from an upstream server to the client that waits.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
@@ -34,8 +34,10 @@ pub(super) struct Progress(Mutex<Routes>);
 
 #[derive(Debug, Default)]
 struct Routes {
-    calls: HashMap<ProgressToken, Call>,
-    /// Reports that came before their call was noted; the oldest go first.
+    calls: Vec<Call>,
+    /// How many calls there have been.
+    begun: u64,
+    /// Reports that came before the token of their call was known; the oldest go first.
     early: VecDeque<ProgressNotificationParam>,
     /// The same with log messages.
     early_logs: VecDeque<(ProgressToken, Level, Map<String, Value>)>,
@@ -44,6 +46,9 @@ struct Routes {
 /// The client of a call.
 #[derive(Debug)]
 struct Call {
+    number: u64,
+    /// None until the call was sent.
+    token: Option<ProgressToken>,
     port: Arc<dyn ClientPort>,
     level: Option<Level>,
     /// The session, where it is this client's own.
@@ -53,36 +58,24 @@ struct Call {
 /// Ends the routing of what belongs to one call when it is dropped.
 pub(super) struct Route<'a> {
     progress: &'a Progress,
-    token: ProgressToken,
+    number: u64,
 }
 
 impl Progress {
-    pub(super) fn route(&self, token: &ProgressToken, cx: &CallContext) -> Route<'_> {
+    /// Notes a call that is about to be sent: what it says may come before we hear by which token
+    /// it went.
+    pub(super) fn begin(&self, cx: &CallContext) -> Route<'_> {
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let early = std::mem::take(&mut routes.early);
-        for report in early {
-            if report.progress_token == *token {
-                cx.port.progress(report_of(report));
-            } else {
-                routes.early.push_back(report);
-            }
-        }
+        routes.begun += 1;
+        let (number, port) = (routes.begun, Arc::clone(&cx.port));
         let session = cx.client.alone.then(|| cx.session.clone());
-        let call = Call { port: Arc::clone(&cx.port), level: cx.client.log_level, session };
-        routes.early_logs.retain(|(of, level, params)| {
-            let is_own = of == token;
-            if is_own {
-                call.log(*level, params);
-            }
-            !is_own
-        });
-        routes.calls.insert(token.clone(), call);
-        Route { progress: self, token: token.clone() }
+        routes.calls.push(Call { number, token: None, port, level: cx.client.log_level, session });
+        Route { progress: self, number }
     }
 
     fn deliver(&self, report: ProgressNotificationParam) {
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = routes.calls.get(&report.progress_token) {
+        if let Some(call) = routes.of(&report.progress_token) {
             call.port.progress(report_of(report));
             return;
         }
@@ -104,7 +97,7 @@ impl Progress {
     ) -> (bool, Vec<SessionId>) {
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Of(token)) = of {
-            let Some(call) = routes.calls.get(token) else {
+            let Some(call) = routes.of(token) else {
                 if routes.early_logs.len() == EARLY {
                     routes.early_logs.pop_front();
                 }
@@ -115,7 +108,7 @@ impl Progress {
             return (true, Vec::new());
         }
         let mut told = Vec::new();
-        for call in routes.calls.values() {
+        for call in &routes.calls {
             match &call.session {
                 Some(session) if told.contains(session) => {}
                 session => {
@@ -126,6 +119,36 @@ impl Progress {
             }
         }
         (false, told)
+    }
+}
+
+impl Routes {
+    fn of(&self, token: &ProgressToken) -> Option<&Call> {
+        self.calls.iter().find(|call| call.token.as_ref() == Some(token))
+    }
+}
+
+impl Route<'_> {
+    /// Notes by which token the call was sent, and hands on what came of it already.
+    pub(super) fn sent(&self, token: &ProgressToken) {
+        let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Routes { calls, early, early_logs, .. } = &mut *routes;
+        let Some(call) = calls.iter_mut().find(|call| call.number == self.number) else { return };
+        call.token = Some(token.clone());
+        early.retain(|report| {
+            let is_own = report.progress_token == *token;
+            if is_own {
+                call.port.progress(report_of(report.clone()));
+            }
+            !is_own
+        });
+        early_logs.retain(|(of, level, params)| {
+            let is_own = of == token;
+            if is_own {
+                call.log(*level, params);
+            }
+            !is_own
+        });
     }
 }
 
@@ -142,7 +165,7 @@ impl Call {
 impl Drop for Route<'_> {
     fn drop(&mut self) {
         let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.calls.remove(&self.token);
+        routes.calls.retain(|call| call.number != self.number);
     }
 }
 

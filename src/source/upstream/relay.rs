@@ -87,10 +87,11 @@ impl Connection {
         let params = Value::Object(params.clone());
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
         let options = PeerRequestOptions::no_options().with_meta(self.handed_on(cx));
+        let route = self.progress.begin(cx);
         let sent = self.running.send_cancellable_request(request, options).await;
         let sent = sent.map_err(|error| Unanswered::Error(self.broken(&error.to_string())));
         let mut handle: RequestHandle<RoleClient> = sent?;
-        let route = self.progress.route(&handle.progress_token, cx);
+        route.sent(&handle.progress_token);
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
             () = tokio::time::sleep_until(deadline) => {

@@ -20,7 +20,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Starts a server that takes a port and says something once it listens.
-    fn start(change: impl Fn(&mut Command, u16), program: &str) -> Self {
+    pub(crate) fn start(change: impl Fn(&mut Command, u16), program: &str) -> Self {
         // Nobody else takes it in between, but for bad luck.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.expect("a free port").port();

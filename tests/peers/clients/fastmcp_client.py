@@ -7,13 +7,14 @@ from typing import Any
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
+from mcp_types import CreateMessageResult, Root
 
 import steps
 
 
 class Connected:
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, logs: steps.Logs) -> None:
+        self.client, self.logs = client, logs
 
     async def tools(self) -> list[Any]:
         return await self.client.list_tools()
@@ -35,19 +36,46 @@ def transport_of(transport: dict[str, Any]) -> Any:
     return StreamableHttpTransport(transport["url"], headers=transport.get("headers"))
 
 
+def person_of(description: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """Returns the handlers that answer for the person behind the client."""
+    if "elicit" in description:
+        person = steps.Person(description, report)
+
+        async def one_after_the_other(message: str, _type: Any, _params: Any, _context: Any) -> ElicitResult:
+            return ElicitResult(**await person.answer(message))
+
+        return {"elicitation_handler": one_after_the_other}
+    if "person" not in description:
+        return {}
+    answers = description["person"]
+
+    async def elicit(_message: str, _type: Any, params: Any, _context: Any) -> ElicitResult:
+        report["asked"].append(steps.plain(params))
+        return ElicitResult(**answers[params.mode])
+
+    async def sample(_messages: Any, params: Any, _context: Any) -> CreateMessageResult:
+        report["asked"].append(steps.plain(params))
+        return CreateMessageResult.model_validate(answers["sampling"])
+
+    async def list_roots(_context: Any) -> list[Root]:
+        report["asked"].append({})
+        return [Root(**root) for root in answers["roots"]["roots"]]
+
+    return {"elicitation_handler": elicit, "sampling_handler": sample, "roots": list_roots}
+
+
 async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    person = steps.Person(description, report) if "elicit" in description else None
-
-    async def elicit(message: str, _type: Any, _params: Any, _context: Any) -> ElicitResult:
-        return ElicitResult(**await person.answer(message))
-
-    options = {"elicitation_handler": elicit} if person else {}
+    logs = steps.Logs(report)
+    options = {**person_of(description, report), "log_handler": logs.add}
     client = Client(transport_of(description["transport"]), mode=description.get("mode", "auto"), **options)
     async with client:
         report["protocol"] = client.protocol_version
         report["server"] = steps.plain(client.server_info) if client.server_info else None
         report["instructions"] = client.instructions
-        await steps.run_steps(Connected(client), description["steps"], report)
+        # In the newer era it wants every message by itself.
+        if "log_level" in description and client.protocol_version < "2026-07-28":
+            await client.set_logging_level(description["log_level"])
+        await steps.run_steps(Connected(client, logs), description["steps"], report)
 
 
 if __name__ == "__main__":

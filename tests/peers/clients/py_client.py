@@ -10,14 +10,14 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp_types import ElicitResult, PromptReference, ResourceTemplateReference
+from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, PromptReference, ResourceTemplateReference
 
 import steps
 
 
 class Connected:
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, logs: steps.Logs) -> None:
+        self.client, self.logs = client, logs
 
     async def tools(self) -> list[Any]:
         found, cursor = [], None
@@ -70,20 +70,48 @@ async def server_of(transport: dict[str, Any], stack: AsyncExitStack) -> Any:
     return streamable_http_client(transport["url"], http_client=http)
 
 
-async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    person = steps.Person(description, report) if "elicit" in description else None
+def person_of(description: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """Returns the callbacks that answer for the person behind the client."""
+    if "elicit" in description:
+        person = steps.Person(description, report)
+
+        async def one_after_the_other(_context: Any, params: Any) -> ElicitResult:
+            return ElicitResult(**await person.answer(params.message))
+
+        return {"elicitation_callback": one_after_the_other}
+    if "person" not in description:
+        return {}
+    answers = description["person"]
 
     async def elicit(_context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(**await person.answer(params.message))
+        report["asked"].append(steps.plain(params))
+        return ElicitResult(**answers[params.mode])
 
-    options = {"elicitation_callback": elicit} if person else {}
+    async def sample(_context: Any, params: Any) -> CreateMessageResult:
+        report["asked"].append(steps.plain(params))
+        return CreateMessageResult.model_validate(answers["sampling"])
+
+    async def list_roots(_context: Any) -> ListRootsResult:
+        report["asked"].append({})
+        return ListRootsResult.model_validate(answers["roots"])
+
+    return {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": list_roots}
+
+
+async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
+    logs, level = steps.Logs(report), description.get("log_level")
+    options = {**person_of(description, report), "logging_callback": logs.add, "log_level": level}
     async with AsyncExitStack() as stack:
         server = await server_of(description["transport"], stack)
         client = await stack.enter_async_context(Client(server, mode=description.get("mode", "auto"), **options))
         report["protocol"] = client.protocol_version
         report["server"] = steps.plain(client.server_info) if client.server_info else None
         report["instructions"] = client.instructions
-        await steps.run_steps(Connected(client), description["steps"], report)
+        if level and client.protocol_version < "2026-07-28":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                await client.set_logging_level(level)
+        await steps.run_steps(Connected(client, logs), description["steps"], report)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ A description is one JSON argument:
     {"transport": {"command": ["…"], "env": {…}, "cwd": "…"} | {"url": "…", "headers": {…}},
      "mode": "legacy" | "auto",
      "elicit": [{"action": "accept", "content": {…}}, null],
+     "person": {"form": {…}, "url": {…}, "sampling": {…}, "roots": {…}}, "log_level": "debug",
      "steps": [{"op": "list"}, {"op": "call", "name": "…", "arguments": {…}, "timeout_s": 20},
+               {"op": "call", "name": "…", "progress": 3, "touch": "FILE", "logs": 1},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_progress": 1},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_ms": 500},
                {"op": "resources"}, {"op": "ping"}]}
@@ -13,10 +15,14 @@ A description is one JSON argument:
 py_client.py alone also takes "prompts", "prompt" (name, arguments), "templates", "read" (uri) and "complete" (ref, argument).
 
 The person behind the client gives the answers of "elicit" in order, the last one again and again; null is none, ever.
+With a "person" instead, each kind of question has one answer, the result as it is to go out, and what was asked is told
+in "asked". With a "log_level" log messages are wanted, and told in "logs"; a call with "logs" waits until there are so
+many. A call with "progress" tells what was reported, and makes the file of "touch" when so much was. A call that is
+cancelled is over when the file of "until" is there, if that is given.
 
-One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...]}. A step
-that the server answered with a protocol error has an "error" with its code; the exit code is not 0
-only when the client itself got into trouble, and then the line has a "trouble".
+One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...], "asked": [...],
+"logs": [...]}. A step that the server answered with a protocol error has an "error" with its code; the exit code is not
+0 only when the client itself got into trouble, and then the line has a "trouble".
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -49,8 +56,27 @@ class Person:
         return answer
 
 
+class Logs:
+    """The log messages that came."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.told = report["logs"]
+        self.come = anyio.Event()
+
+    async def add(self, message: Any) -> None:
+        self.told.append(plain(message))
+        self.come.set()
+        self.come = anyio.Event()
+
+    async def until(self, count: int) -> None:
+        while len(self.told) < count:
+            await self.come.wait()
+
+
 class Port(Protocol):
     """One connected client, reduced to what the steps need."""
+
+    logs: Logs
 
     async def tools(self) -> list[Any]: ...
 
@@ -72,14 +98,18 @@ async def listed(port: Port, _step: dict[str, Any]) -> dict[str, Any]:
 
 
 async def called(port: Port, step: dict[str, Any]) -> dict[str, Any]:
-    seen: list[float] = []
+    seen: list[Any] = []
 
-    async def progress(done: float, _total: float | None = None, _message: str | None = None) -> None:
-        seen.append(done)
+    async def progress(done: float, total: float | None = None, message: str | None = None) -> None:
+        seen.append([done, total, message])
+        if len(seen) == step["progress"]:
+            Path(step["touch"]).touch()
 
     handler = progress if step.get("progress") else None
     with anyio.fail_after(step.get("timeout_s", DEFAULT_TIMEOUT_S)):
         result = await port.call(step["name"], step.get("arguments", {}), handler)
+        if "logs" in step:
+            await port.logs.until(step["logs"])
     return {"result": plain(result), **({"progress": seen} if handler else {})}
 
 
@@ -111,7 +141,10 @@ async def call_cancelled(port: Port, step: dict[str, Any]) -> dict[str, Any]:
                 await enough.wait()
             asked = time.monotonic()
             scope.cancel()
-    done = time.monotonic()
+        done = time.monotonic()
+        # Who leaves at once may take the news of it along.
+        while "until" in step and not Path(step["until"]).exists():
+            await anyio.sleep(0.005)
     return {
         "cancelled": scope.cancelled_caught,
         "progress": len(seen),
@@ -159,7 +192,7 @@ def leaves(error: BaseException) -> list[BaseException]:
 def main(connect_and_run: Callable[[dict[str, Any], dict[str, Any]], Awaitable[None]]) -> None:
     """Runs a driver: `connect_and_run(description, report)` fills in the report."""
     description = json.loads(sys.argv[1])
-    report: dict[str, Any] = {"protocol": None, "server": None, "steps": [], "elicited": []}
+    report: dict[str, Any] = {"protocol": None, "server": None, "steps": [], "elicited": [], "asked": [], "logs": []}
 
     async def bounded() -> None:
         with anyio.fail_after(description.get("timeout_s", 120)):

@@ -1,6 +1,7 @@
 // Drives a server with the TypeScript SDK's client; see steps.py for the description it takes and
 // the line it prints. Run it with IRIS_PEERS set, since modules are looked up beside the importer.
 
+import { existsSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import path from 'node:path';
@@ -9,7 +10,7 @@ import process from 'node:process';
 const modules = path.join(process.env.IRIS_PEERS ?? 'target/peers', 'npm', 'package.json');
 const require = createRequire(path.resolve(modules));
 const load = name => import(pathToFileURL(require.resolve(name)).href);
-const { Client, ProtocolError, SdkError, SdkErrorCode, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client');
+const { Client, LOG_LEVEL_META_KEY, ProtocolError, SdkError, SdkErrorCode, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client');
 const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio');
 
 const DEFAULT_TIMEOUT_S = 60;
@@ -28,6 +29,31 @@ function transportOf({ command, env, cwd, url, headers }) {
   return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: headers ?? {} } });
 }
 
+// The log messages that came, who waits for another one, and what a call says of them.
+const logs = [];
+let logged = () => {};
+let wanted = {};
+
+async function wantLogs(client, level) {
+  client.setNotificationHandler('notifications/message', ({ params }) => {
+    logs.push(params);
+    logged();
+  });
+  if (client.getNegotiatedProtocolVersion() < '2026-07-28') await client.setLoggingLevel(level);
+  else wanted = { _meta: { [LOG_LEVEL_META_KEY]: level } };
+}
+
+// Answers for the person behind the client.
+function answerFor(client, person, asked) {
+  const answer = of => ({ params }) => {
+    asked.push(params ?? {});
+    return person[of ?? params.mode ?? 'form'];
+  };
+  client.setRequestHandler('elicitation/create', answer());
+  client.setRequestHandler('sampling/createMessage', answer('sampling'));
+  client.setRequestHandler('roots/list', answer('roots'));
+}
+
 async function list(client) {
   const tools = [];
   let cursor;
@@ -42,11 +68,15 @@ async function list(client) {
 async function call(client, step) {
   const seen = [];
   const timeout = (step.timeout_s ?? DEFAULT_TIMEOUT_S) * 1000;
-  const onprogress = step.progress ? { onprogress: progress => seen.push(progress.progress) } : {};
+  const told = ({ progress, total, message }) => {
+    seen.push([progress, total ?? null, message ?? null]);
+    if (seen.length === step.progress) writeFileSync(step.touch, '');
+  };
   const result = await client.callTool(
-    { name: step.name, arguments: step.arguments ?? {} },
-    { timeout, ...onprogress },
+    { name: step.name, arguments: step.arguments ?? {}, ...wanted },
+    { timeout, ...(step.progress ? { onprogress: told } : {}) },
   );
+  while (logs.length < (step.logs ?? 0)) await new Promise(resolve => (logged = resolve));
   return { result, ...(step.progress ? { progress: seen } : {}) };
 }
 
@@ -77,6 +107,8 @@ async function cancelCall(client, step) {
     clearTimeout(timer);
   }
   const done = performance.now();
+  // Who leaves at once may take the news of it along.
+  while (step.until && !existsSync(step.until)) await new Promise(resolve => setTimeout(resolve, 5));
   return {
     cancelled: !('result' in ended),
     progress,
@@ -117,10 +149,11 @@ async function runSteps(client, steps, report) {
 }
 
 async function connectAndRun(description, report) {
+  const all = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
   const client = new Client(
     { name: 'iris-mcp-ts-driver', version: '1.0.0' },
     {
-      capabilities: description.elicit ? { elicitation: {} } : {},
+      capabilities: description.person ? all : description.elicit ? { elicitation: {} } : {},
       versionNegotiation: { mode: description.mode ?? 'auto' },
     },
   );
@@ -132,10 +165,12 @@ async function connectAndRun(description, report) {
       return answer ?? new Promise(() => {});
     });
   }
+  if (description.person) answerFor(client, description.person, report.asked);
   await client.connect(transportOf(description.transport));
   report.protocol = client.getNegotiatedProtocolVersion() ?? null;
   report.server = client.getServerVersion() ?? null;
   report.instructions = client.getInstructions() ?? null;
+  if (description.log_level) await wantLogs(client, description.log_level);
   try {
     await runSteps(client, description.steps, report);
   } finally {
@@ -144,7 +179,7 @@ async function connectAndRun(description, report) {
 }
 
 const description = JSON.parse(process.argv[2]);
-const report = { protocol: null, server: null, steps: [], elicited: [] };
+const report = { protocol: null, server: null, steps: [], elicited: [], asked: [], logs };
 const limit = (description.timeout_s ?? 120) * 1000;
 const late = new Promise((_, reject) => {
   setTimeout(() => reject(new Error(`not done after ${limit} ms`)), limit).unref();

@@ -16,6 +16,7 @@ use super::super::{TELLING, headers};
 use super::{BOTH, EVENTS, Inner, Session};
 use crate::source::upstream::asks::Origin;
 use crate::source::upstream::backoff::{Backoff, LONGEST};
+use crate::source::upstream::client::MISSING_CAPABILITY;
 use crate::source::upstream::notices;
 use crate::source::upstream::pending::Fate;
 
@@ -117,7 +118,10 @@ impl Inner {
     ) -> Result<(), Fate> {
         let Refusal { status, text: _, error, about_session, fate } = refusal;
         let code = error.as_ref().and_then(|error| error["error"]["code"].as_i64());
-        let is_wrong = code.is_some_and(|code| (-32700..=-32600).contains(&code) && code != -32603);
+        let is_wrong = code.is_some_and(|code| {
+            (-32700..=-32600).contains(&code) && code != -32603
+                || code == i64::from(MISSING_CAPABILITY)
+        });
         let forgotten = status == StatusCode::NOT_FOUND
             || status == StatusCode::BAD_REQUEST && about_session && !is_wrong;
         if session.id.is_some() && forgotten {
