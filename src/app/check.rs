@@ -67,6 +67,8 @@ pub struct Server {
     pub program: Option<PathBuf>,
     /// The URL as it is written, without user and query.
     pub url: Option<String>,
+    /// The proxy that it is reached through.
+    pub proxy: Option<String>,
     /// `modern` or `legacy`.
     pub era: Option<&'static str>,
     /// The version of the protocol that is spoken.
@@ -193,9 +195,9 @@ fn servers(
 
 fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
     let About { server, required, reached, protocol, failure, last_words } = about.clone();
-    let (transport, command, program, url) = match reached {
-        Reached::Command { command, program } => ("stdio", Some(command), program, None),
-        Reached::Url { transport, url } => (transport, None, None, Some(url)),
+    let (transport, (command, program), (url, proxy)) = match reached {
+        Reached::Command { command, program } => ("stdio", (Some(command), program), (None, None)),
+        Reached::Url { transport, url, proxy } => (transport, (None, None), (Some(url), proxy)),
     };
     let (is_newer, protocol) = protocol.unzip();
     Server {
@@ -206,6 +208,7 @@ fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
         command,
         program,
         url,
+        proxy,
         era: is_newer.map(|is_newer| if is_newer { "modern" } else { "legacy" }),
         protocol,
         listed,
@@ -232,6 +235,7 @@ fn unreadable(source: &SourceStatus) -> Server {
         command: None,
         program: None,
         url: None,
+        proxy: None,
         era: None,
         protocol: None,
         listed: Cost::default(),

@@ -148,7 +148,10 @@ fn place(server: &Server) -> Option<String> {
             Some(format!("{command} ({})", program.display()))
         }
         (Some(command), _, _) => Some(command.clone()),
-        (None, _, url) => url.clone(),
+        (None, _, url) => {
+            let proxy = server.proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}"));
+            url.as_ref().map(|url| format!("{url}{}", proxy.unwrap_or_default()))
+        }
     }
 }
 

@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use self::about::About;
 use self::catalog::Entry;
 use self::client::Protocol;
+use self::http::Network;
 use self::native::{Keep, Natives};
 use self::offers::Taken;
 use self::server::{Prepared, Shared, Upstream};
@@ -146,8 +147,10 @@ impl Upstreams {
         let ended = shutdown.child();
         let tasks = shutdown.tasks().clone();
         let natives = Natives { keep, artifacts };
+        let network = Network::new(environment.clone(), max_message_bytes);
         let shared = Arc::new(Shared {
             processes,
+            network,
             environment,
             workspace,
             max_message_bytes,

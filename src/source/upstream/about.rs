@@ -42,6 +42,8 @@ pub enum Reached {
         transport: &'static str,
         /// The URL as it is written, without user and query, which may hold a key.
         url: String,
+        /// The proxy in between, without user and password.
+        proxy: Option<String>,
     },
 }
 
@@ -49,12 +51,14 @@ impl About {
     pub(super) fn new(
         server: &Server,
         resolved: Option<&Resolved>,
-        program: Option<PathBuf>,
+        (program, proxy): (Option<PathBuf>, Option<String>),
         protocol: Option<(bool, String)>,
         failure: Option<(Vec<String>, String)>,
     ) -> Self {
-        let by_url =
-            |transport, Http { url, .. }: &Http| Reached::Url { transport, url: shown(url) };
+        let by_url = |transport, Http { url, .. }: &Http| {
+            let (url, proxy) = (shown(url), proxy.clone());
+            Reached::Url { transport, url, proxy }
+        };
         let reached = match &server.transport {
             Transport::Stdio(Stdio { command, .. }) => {
                 Reached::Command { command: command.clone(), program }

@@ -153,7 +153,7 @@ impl Dial {
         protocol: Protocol,
     ) -> Result<Connection, String> {
         let name = &self.server.name;
-        let remote = Remote::new(name, endpoint, self.shared.max_message_bytes)?;
+        let remote = Remote::new(name, endpoint, &self.shared.network)?;
         let (pending, ended) = (Arc::<Pending>::default(), self.shared.ended.child_token());
         let (limit, shared) = (self.operator.max_concurrency, Arc::clone(&pending));
         if is_sse {
@@ -228,10 +228,16 @@ impl Dial {
             }
             _ => None,
         };
+        let proxy = match resolved {
+            Some(Resolved::Http(endpoint) | Resolved::Sse(endpoint)) => {
+                self.shared.network.proxy_of(&endpoint.url)
+            }
+            _ => None,
+        };
         let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
         let failure = failure.map(|reason| self.last_words.apart(reason));
-        About::new(&self.server, resolved, program, protocol, failure)
+        About::new(&self.server, resolved, (program, proxy), protocol, failure)
     }
 
     fn resolved(&self) -> Result<&Resolved, String> {

@@ -18,7 +18,7 @@ use super::config::Server;
 use super::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use super::dial::Dial;
 use super::env::Resolved;
-use super::http;
+use super::http::{self, Network};
 use super::last_words::LAST_WORDS;
 use super::line::Line;
 use super::native::Natives;
@@ -36,6 +36,8 @@ pub(super) struct Shared {
     pub(super) environment: BTreeMap<String, String>,
     pub(super) workspace: PathBuf,
     pub(super) max_message_bytes: usize,
+    /// What those reached by URL have in common.
+    pub(super) network: Network,
     pub(super) natives: Natives,
     pub(super) ended: CancellationToken,
     /// Where the tasks of connections are started.
