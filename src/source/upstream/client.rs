@@ -44,7 +44,7 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const MISSING_CAPABILITY: i32 = -32021;
 
 /// The most rounds that a call may take without an answer.
-const ROUNDS: usize = 8;
+pub(super) const ROUNDS: usize = 8;
 /// The most pages of a list that are read.
 const PAGES: usize = 1_000;
 /// How long a server may take to read that a call is cancelled.
@@ -99,7 +99,7 @@ pub(super) enum Unanswered {
 pub(super) struct Handler {
     changed: Arc<Notify>,
     /// The calls that it may ask about.
-    underway: Arc<Underway>,
+    pub(super) underway: Arc<Underway>,
 }
 
 impl From<CallError> for Unanswered {
@@ -289,7 +289,7 @@ impl Connection {
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             (params.input_responses, params.request_state) = answers;
             let result = self.round(params, (deadline, pause), cx).await?;
-            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+            if !asks::is_asking(&result) {
                 return Ok(result);
             }
             answers = asks::answers(&result, cx, pause).await?;

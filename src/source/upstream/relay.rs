@@ -10,12 +10,13 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::client::{CallError, Connection, MCP_CALL_FAILED};
+use super::asks::{self, Pause};
+use super::client::{CallError, Connection, MCP_CALL_FAILED, MCP_CONTINUATION_LIMIT, ROUNDS};
 use super::offers::Abilities;
 use super::pending::Fate;
 use super::server::Upstream;
 use crate::relay::{Relay, RelayError, Watch};
-use crate::tool::{CallContext, Era, Failure, Level};
+use crate::tool::{CallContext, Failure, Level};
 
 /// How long a server may take for a request of our own.
 const OWN: Duration = Duration::from_secs(10);
@@ -32,6 +33,12 @@ enum Unanswered {
     Error(RelayError),
     /// The server had forgotten the session.
     Forgotten,
+}
+
+/// Returns whether a server may ask for something before it answers a request (MCP 2026-07-28
+/// §basic/patterns/mrtr).
+fn may_ask(method: &str) -> bool {
+    matches!(method, "prompts/get" | "resources/read")
 }
 
 impl Connection {
@@ -71,7 +78,8 @@ impl Connection {
         }
     }
 
-    /// Passes a client's request on, once, before `deadline`.
+    /// Passes a client's request on before `deadline`, once a round; what the server asks for is
+    /// asked of the client.
     async fn pass(
         &self,
         (method, params): (&str, &Map<String, Value>),
@@ -79,21 +87,53 @@ impl Connection {
         cx: &CallContext,
     ) -> Result<Value, Unanswered> {
         let busy = || Unanswered::Error(self.broken("it was busy; the request was not sent"));
-        let slot = tokio::select! {
-            slot = self.calls.acquire() => slot,
+        let place = tokio::select! {
+            Ok(place) = Arc::clone(&self.calls).acquire_owned() => place,
             () = tokio::time::sleep_until(deadline) => return Err(busy()),
             () = cx.cancelled.cancelled() => return Err(Unanswered::Error(cancelled())),
         };
-        let params = Value::Object(params.clone());
-        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        let pause = Arc::new(Pause::new(Arc::clone(&self.calls), place));
+        let mut params = params.clone();
+        for _ in 0..=ROUNDS {
+            let request = (method, params.clone());
+            let result = self.pass_once(request, (deadline, &pause), cx).await?;
+            let asks = match &result {
+                Value::Object(asks) if may_ask(method) && asks::is_asking(asks) => asks,
+                _ => return Ok(result),
+            };
+            let (answers, state) =
+                asks::answers(asks, cx, &pause).await.map_err(|error| self.unasked(error))?;
+            for (key, value) in [
+                ("inputResponses", answers.map(|it| json!(it))),
+                ("requestState", state.map(Value::from)),
+            ] {
+                params.shift_remove(key);
+                params.extend(value.map(|value| (key.to_owned(), value)));
+            }
+        }
+        let message = format!("{} wanted more than {ROUNDS} rounds for one request", self.server);
+        let failure = Failure::new(MCP_CONTINUATION_LIMIT, message);
+        Err(self.unasked(CallError::Failed(failure)))
+    }
+
+    async fn pass_once(
+        &self,
+        (method, params): (&str, Map<String, Value>),
+        (deadline, pause): (Instant, &Arc<Pause>),
+        cx: &CallContext,
+    ) -> Result<Value, Unanswered> {
+        let params = Some(Value::Object(params));
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let options = PeerRequestOptions::no_options().with_meta(self.handed_on(cx));
         let sent = self.running.send_cancellable_request(request, options).await;
         let sent = sent.map_err(|error| Unanswered::Error(self.broken(&error.to_string())));
         let mut handle: RequestHandle<RoleClient> = sent?;
         let route = self.progress.route(&handle.progress_token, cx);
+        let underway = &self.running.service().underway;
+        let entry = may_ask(method).then(|| underway.enter(handle.id.clone(), cx, pause));
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
-            () = tokio::time::sleep_until(deadline) => {
+            () = pause.expired(deadline) => {
                 self.give_up(&handle, "the time for the request is up").await;
                 return Err(Unanswered::Error(self.broken("it did not answer in time")));
             }
@@ -102,20 +142,24 @@ impl Connection {
                 return Err(Unanswered::Error(cancelled()));
             }
         };
-        drop((route, slot));
+        drop((route, entry));
         self.read(answer, &handle.id)
     }
 
+    /// Says why a client could not be asked.
+    fn unasked(&self, error: CallError) -> Unanswered {
+        Unanswered::Error(match error {
+            CallError::Failed(Failure { code, message, .. }) => {
+                let data = json!({"code": code.as_str(), "upstream": self.server});
+                RelayError { code: INTERNAL, message, data: Some(data) }
+            }
+            CallError::Interrupted(_) => cancelled(),
+        })
+    }
+
     /// Returns what of a client's `_meta` goes on: all that is not between the client and us.
-    ///
-    /// What the client can be asked is only said where it can be: in the older era a prompt or a
-    /// resource cannot ask for anything.
     fn handed_on(&self, cx: &CallContext) -> RequestMetaObject {
-        let mut meta = if cx.client.era == Era::Modern {
-            self.passed_on(cx)
-        } else {
-            RequestMetaObject::new()
-        };
+        let mut meta = self.passed_on(cx);
         for (key, value) in &cx.client.meta {
             if key != PROGRESS && !key.starts_with(PROTOCOL) {
                 meta.insert(key.clone(), value.clone());
