@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod artifacts;
 pub mod environment;
+pub mod operator;
 pub mod settings;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! The settings file, and which place wins.
 
 use super::*;
+use crate::source::upstream::client::Protocol;
 
 fn parse(text: &str) -> Result<Settings, String> {
     let document =
