@@ -12,6 +12,7 @@ use crate::exposure::names::{Names, Renamed};
 use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
+use crate::source::upstream::clients::Scope;
 use crate::tool::{Tool, ToolDefinition};
 
 /// How many bytes of text make a token, about.
@@ -69,6 +70,8 @@ pub struct Server {
     pub url: Option<String>,
     /// The proxy that it is reached through.
     pub proxy: Option<String>,
+    /// `shared` or `per_client`.
+    pub scope: Option<&'static str>,
     /// `modern` or `legacy`.
     pub era: Option<&'static str>,
     /// The version of the protocol that is spoken.
@@ -194,7 +197,7 @@ fn servers(
 }
 
 fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
-    let About { server, required, reached, protocol, failure, last_words } = about.clone();
+    let About { server, required, reached, scope, protocol, failure, last_words } = about.clone();
     let (transport, (command, program), (url, proxy)) = match reached {
         Reached::Command { command, program } => ("stdio", (Some(command), program), (None, None)),
         Reached::Url { transport, url, proxy } => (transport, (None, None), (Some(url), proxy)),
@@ -209,6 +212,7 @@ fn server(about: &About, source: &SourceStatus, listed: Cost) -> Server {
         program,
         url,
         proxy,
+        scope: Some(if scope == Scope::Shared { "shared" } else { "per_client" }),
         era: is_newer.map(|is_newer| if is_newer { "modern" } else { "legacy" }),
         protocol,
         listed,
@@ -236,6 +240,7 @@ fn unreadable(source: &SourceStatus) -> Server {
         program: None,
         url: None,
         proxy: None,
+        scope: None,
         era: None,
         protocol: None,
         listed: Cost::default(),

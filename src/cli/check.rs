@@ -126,6 +126,9 @@ fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
         parts.push(format!("{version} ({era})"));
     }
     parts.extend(place(server));
+    if server.scope == Some("per_client") {
+        parts.push("per client".to_owned());
+    }
     if server.required == Some(false) {
         parts.push("not required".to_owned());
     }

@@ -1,14 +1,22 @@
 //! What the operator says of single upstream servers.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::settings::Seconds;
 use crate::source::upstream::Operator;
 use crate::source::upstream::client::Protocol;
+use crate::source::upstream::clients::Scope;
+
+/// How many clients may have a connection of their own, unless said otherwise.
+const MAX_CLIENTS: usize = 16;
+/// After how long without use such a connection is ended, unless said otherwise.
+const CLIENT_IDLE: Duration = Duration::from_mins(30);
 
 /// The settings under `upstream.NAME`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamSettings {
     /// Which protocol era to speak.
@@ -23,6 +31,22 @@ pub struct UpstreamSettings {
     pub inherit_env: Option<Vec<String>>,
     /// Whether a result that breaks its own output schema is an error.
     pub strict_output: Option<bool>,
+    /// Who shares the connections to it.
+    pub scope: Option<ScopeName>,
+    /// How many clients may have a connection of their own.
+    pub max_clients: Option<NonZeroUsize>,
+    /// After how long without use such a connection is ended.
+    pub client_idle_seconds: Option<Seconds>,
+}
+
+/// Who shares the connections to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeName {
+    /// All clients.
+    Shared,
+    /// Nobody: each client has its own.
+    PerClient,
 }
 
 /// The name of a protocol era.
@@ -46,6 +70,9 @@ impl UpstreamSettings {
             required: self.required.or(below.required),
             inherit_env: self.inherit_env.or(below.inherit_env),
             strict_output: self.strict_output.or(below.strict_output),
+            scope: self.scope.or(below.scope),
+            max_clients: self.max_clients.or(below.max_clients),
+            client_idle_seconds: self.client_idle_seconds.or(below.client_idle_seconds),
         }
     }
 
@@ -56,6 +83,13 @@ impl UpstreamSettings {
             Some(ProtocolName::Modern) => Protocol::Modern,
             Some(ProtocolName::Legacy) => Protocol::Legacy,
         };
+        let scope = match self.scope {
+            None | Some(ScopeName::Shared) => Scope::Shared,
+            Some(ScopeName::PerClient) => Scope::PerClient {
+                most: self.max_clients.map_or(MAX_CLIENTS, NonZeroUsize::get),
+                idle: self.client_idle_seconds.map_or(CLIENT_IDLE, Seconds::duration),
+            },
+        };
         Operator {
             protocol,
             max_concurrency: self
@@ -63,6 +97,7 @@ impl UpstreamSettings {
                 .map_or(default.max_concurrency, NonZeroUsize::get),
             inherit_env: self.inherit_env.clone().unwrap_or_default(),
             strict_output: self.strict_output.unwrap_or(default.strict_output),
+            scope,
         }
     }
 }

@@ -12,6 +12,7 @@ mod asks;
 mod backoff;
 pub mod catalog;
 pub mod client;
+pub mod clients;
 pub mod config;
 pub mod convert;
 pub mod diagnostic;
@@ -42,6 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use self::about::About;
 use self::catalog::Entry;
 use self::client::Protocol;
+use self::clients::Scope;
 use self::http::Network;
 use self::native::{Keep, Natives};
 use self::offers::Taken;
@@ -51,6 +53,7 @@ use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
 use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
 use crate::relay::{Entry as RawEntry, Offers, Prompt};
+use crate::session::Sessions;
 use crate::shutdown::Shutdown;
 use crate::tool::Tool;
 
@@ -82,6 +85,8 @@ pub struct Operator {
     pub inherit_env: Vec<String>,
     /// Whether a result that breaks its own output schema is an error.
     pub strict_output: bool,
+    /// Who shares the connections to it.
+    pub scope: Scope,
 }
 
 /// The upstream servers of a run; clones share them.
@@ -126,6 +131,7 @@ impl Default for Operator {
             max_concurrency: 8,
             inherit_env: Vec::new(),
             strict_output: false,
+            scope: Scope::Shared,
         }
     }
 }
@@ -138,7 +144,7 @@ impl Upstreams {
         config: Config,
         registry: &Arc<Registry>,
         processes: Processes,
-        artifacts: Arc<ArtifactStore>,
+        (artifacts, sessions): (Arc<ArtifactStore>, Arc<Sessions>),
         shutdown: &Shutdown,
     ) -> Self {
         let Config { loaded, mut operator, environment, workspace, max_message_bytes, keep } =
@@ -155,6 +161,7 @@ impl Upstreams {
             workspace,
             max_message_bytes,
             natives,
+            sessions,
             ended,
             tasks,
             events: registry.events().clone(),
@@ -335,6 +342,7 @@ impl Board {
                 tools: place.tools.clone(),
                 offers: Arc::clone(&place.offers),
                 relay: Some(Arc::<Upstream>::clone(server)),
+                apart: server.apart(),
                 instructions: place.instructions.clone(),
                 diagnostics: place.diagnostics.iter().chain(&renamed).cloned().collect(),
             };

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::clients::Scope;
 use super::config::{Http, Server, Stdio, Transport};
 use super::env::Resolved;
 use super::secret::Secret;
@@ -18,6 +19,8 @@ pub struct About {
     pub required: bool,
     /// How it is reached.
     pub reached: Reached,
+    /// Who shares the connections to it.
+    pub scope: Scope,
     /// Whether it is of the newer era, and which version it speaks, once that is known.
     pub protocol: Option<(bool, String)>,
     /// Why it failed, if it did.
@@ -49,7 +52,7 @@ pub enum Reached {
 
 impl About {
     pub(super) fn new(
-        server: &Server,
+        (server, scope): (&Server, Scope),
         resolved: Option<&Resolved>,
         (program, proxy): (Option<PathBuf>, Option<String>),
         protocol: Option<(bool, String)>,
@@ -76,6 +79,7 @@ impl About {
             server: server.name.clone(),
             required: server.required,
             reached,
+            scope,
             protocol,
             failure: failure.as_ref().map(masked),
             last_words: last_words.iter().flatten().map(masked).collect(),

@@ -21,7 +21,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answers, Pause, Underway};
-use super::http::Mirrors;
 use super::notices::Notices;
 use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
@@ -160,11 +159,6 @@ impl Connection {
     /// Returns whether that is of the newer era.
     pub(super) fn is_newer(&self) -> bool {
         self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
-    }
-
-    /// Sets which arguments go into headers as well.
-    pub(super) fn mirror(&self, mirrors: Mirrors) {
-        self.pending.mirror(mirrors);
     }
 
     /// Returns what the server says about how to use it.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::Operator;
@@ -10,7 +11,7 @@ use super::about::About;
 use super::client::{Connection, Protocol};
 use super::config::Server;
 use super::env::{Endpoint, Host, Resolved, resolve};
-use super::http::{Older, Remote, Streamable};
+use super::http::{Mirrors, Older, Remote, Streamable};
 use super::last_words::{LastWords, chain};
 use super::line::Link;
 use super::notices::Notices;
@@ -31,6 +32,8 @@ pub(super) struct Dial {
     /// The era it was found to be of.
     era: std::sync::Mutex<Option<Protocol>>,
     last_words: LastWords,
+    /// Which arguments go into headers as well.
+    pub(super) mirrors: Arc<ArcSwap<Mirrors>>,
 }
 
 /// Why a server that was started cannot be spoken to.
@@ -56,6 +59,7 @@ impl Dial {
             resolved: OnceLock::new(),
             era: std::sync::Mutex::default(),
             last_words: LastWords::default(),
+            mirrors: Arc::default(),
         }
     }
 
@@ -154,7 +158,8 @@ impl Dial {
     ) -> Result<Connection, String> {
         let name = &self.server.name;
         let remote = Remote::new(name, endpoint, &self.shared.network)?;
-        let (pending, ended) = (Arc::<Pending>::default(), self.shared.ended.child_token());
+        let ended = self.shared.ended.child_token();
+        let pending = Arc::new(Pending::new(Arc::clone(&self.mirrors)));
         let (limit, shared) = (self.operator.max_concurrency, Arc::clone(&pending));
         if is_sse {
             let transport = Older::open(remote, shared, ended.child_token()).await?;
@@ -237,7 +242,13 @@ impl Dial {
         let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
         let failure = failure.map(|reason| self.last_words.apart(reason));
-        About::new(&self.server, resolved, (program, proxy), protocol, failure)
+        About::new(
+            (&self.server, self.operator.scope),
+            resolved,
+            (program, proxy),
+            protocol,
+            failure,
+        )
     }
 
     fn resolved(&self) -> Result<&Resolved, String> {

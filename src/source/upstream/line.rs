@@ -2,9 +2,10 @@
 //! over it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::client::Connection;
@@ -21,6 +22,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Line {
     /// The connection there is; the lock also lets only one start it again.
     link: Mutex<Option<Link>>,
+    /// Whether none is to be made any more.
+    ended: AtomicBool,
+    /// Counts the connections that were made.
+    made: watch::Sender<u64>,
     notices: Arc<Notices>,
     wanted: Arc<Wanted>,
 }
@@ -34,7 +39,13 @@ pub(super) struct Link {
 
 impl Line {
     pub(super) fn new(notices: Notices) -> Self {
-        Self { link: Mutex::default(), notices: Arc::new(notices), wanted: Arc::default() }
+        Self {
+            link: Mutex::default(),
+            ended: AtomicBool::new(false),
+            made: watch::Sender::default(),
+            notices: Arc::new(notices),
+            wanted: Arc::default(),
+        }
     }
 
     /// Returns what our clients want to hear over it.
@@ -58,6 +69,9 @@ impl Line {
         if let Some(link) = link.as_ref().filter(|link| !link.connection.is_closed()) {
             return Ok(Arc::clone(&link.connection));
         }
+        if self.ended.load(Ordering::Relaxed) {
+            return Err("the session that it belonged to has ended".to_owned());
+        }
         if let Some(gone) = link.take() {
             tracing::warn!(
                 upstream = dial.server.name,
@@ -69,6 +83,7 @@ impl Line {
         let made = dial.connect(&self.notices, deadline).await?;
         let connection = Arc::clone(&made.connection);
         *link = Some(made);
+        self.made.send_modify(|count| *count += 1);
         Ok(connection)
     }
 
@@ -93,6 +108,28 @@ impl Line {
                 drop(tokio::time::timeout(FAREWELL, connection.close()).await);
             }
             None => {}
+        }
+    }
+
+    /// Ends the line for good.
+    pub(super) async fn end(&self, grace: Grace) {
+        // Whoever starts a connection just now has the lock, and what it made is stopped.
+        self.ended.store(true, Ordering::Relaxed);
+        self.stop(grace).await;
+    }
+
+    /// Listens, on each connection there will be, to what is wanted; never ends.
+    pub(super) async fn listen(&self) {
+        let mut made = self.made.subscribe();
+        loop {
+            made.mark_unchanged();
+            if let Some(connection) = self.current().await {
+                tokio::select! {
+                    () = connection.listen(&self.wanted) => {}
+                    () = connection.left() => {}
+                }
+            }
+            drop(made.changed().await);
         }
     }
 }

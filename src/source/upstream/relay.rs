@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::asks::{self, Pause};
 use super::client::{CallError, Connection, MCP_CALL_FAILED, MCP_CONTINUATION_LIMIT, ROUNDS};
+use super::line::Line;
 use super::offers::Abilities;
 use super::pending::Fate;
 use super::server::Upstream;
@@ -213,27 +214,29 @@ fn cancelled() -> RelayError {
 }
 
 impl Upstream {
-    async fn connected(&self, cx: &CallContext) -> Result<Arc<Connection>, RelayError> {
-        let connection = self.reached(cx).await.map_err(|error| match error {
-            CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
-            CallError::Interrupted(_) => cancelled(),
-        })?;
-        self.heed_level(&connection, cx).await;
+    async fn connected(
+        &self,
+        line: &Line,
+        cx: &CallContext,
+    ) -> Result<Arc<Connection>, RelayError> {
+        let reached = self.reached(line, cx).await;
+        let connection = reached.map_err(|error| self.unreached(error))?;
+        heed_level(line, &connection, cx).await;
         Ok(connection)
     }
 
-    /// Sees to it that a server of the older era says what the client of a call wants to hear.
-    pub(super) async fn heed_level(&self, connection: &Connection, cx: &CallContext) {
-        if let Some(level) = cx.client.log_level.filter(|_| !connection.is_newer())
-            && self.wanted().lower_level(level)
-        {
-            connection.tell(self.wanted()).await;
+    fn unreached(&self, error: CallError) -> RelayError {
+        match error {
+            CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
+            CallError::Interrupted(_) => cancelled(),
         }
     }
 
+    /// Tells the server the least level that any client wants; where clients are kept apart, each
+    /// line is told its own client's with the next request.
     async fn set_level(&self, params: &Map<String, Value>) {
         let level = params.get("level").and_then(Value::as_str).and_then(Level::parse);
-        let Some(level) = level else { return };
+        let Some(level) = level.filter(|_| self.apart().is_none()) else { return };
         self.wanted().set_level(level);
         if let Some(connection) = self.current().await
             && !connection.is_newer()
@@ -241,6 +244,15 @@ impl Upstream {
         {
             connection.tell(self.wanted()).await;
         }
+    }
+}
+
+/// Sees to it that a server of the older era says what the client of a call wants to hear.
+pub(super) async fn heed_level(line: &Line, connection: &Connection, cx: &CallContext) {
+    if let Some(level) = cx.client.log_level.filter(|_| !connection.is_newer())
+        && line.wanted().lower_level(level)
+    {
+        connection.tell(line.wanted()).await;
     }
 }
 
@@ -256,10 +268,11 @@ impl Relay for Upstream {
             self.set_level(&params).await;
             return Ok(json!({}));
         }
+        let line = self.line(cx).map_err(|error| self.unreached(error))?;
         let limit = self.limit(cx);
         let mut deadline = None;
         for _ in 0..2 {
-            let connection = self.connected(cx).await?;
+            let connection = self.connected(&line, cx).await?;
             if method == "completion/complete" && !connection.offers().completions {
                 return Ok(json!({"completion": {"values": [], "hasMore": false}}));
             }
@@ -274,19 +287,21 @@ impl Relay for Upstream {
     }
 
     async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError> {
-        let connection = self.connected(cx).await?;
+        let line = self.line(cx).map_err(|error| self.unreached(error))?;
+        let connection = self.connected(&line, cx).await?;
         if !connection.offers().subscriptions {
             let message = format!("{} does not tell of changes of resources", self.name());
             return Err(RelayError { code: NO_METHOD, message, data: Some(json!({"uri": uri})) });
         }
         // Wanted before it is told, so that nobody takes it back in between.
-        let watch = self.wanted().watch(uri);
+        let watch = line.wanted().watch(uri);
         if connection.is_newer() {
             // One that does not agree will not tell; what is wanted stays wanted.
-            drop(tokio::time::timeout(OWN, self.wanted().is_heard(uri)).await);
-            return Ok(watch);
+            drop(tokio::time::timeout(OWN, line.wanted().is_heard(uri)).await);
+        } else {
+            connection.follow(uri).await?;
         }
-        connection.follow(uri).await?;
-        Ok(watch)
+        // A line over which something is heard is in use.
+        Ok(Watch::new(move || drop((watch, line))))
     }
 }

@@ -14,6 +14,7 @@ use super::Operator;
 use super::about::About;
 use super::catalog::{self, Catalog};
 use super::client::{CallError, Connection, MCP_CALL_FAILED, Unanswered};
+use super::clients::{Clients, Held};
 use super::config::Server;
 use super::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use super::dial::Dial;
@@ -24,9 +25,12 @@ use super::line::Line;
 use super::native::Natives;
 use super::notices::Notices;
 use super::offers::Lists;
+use super::relay::heed_level;
 use super::wanted::Wanted;
 use crate::process::{Grace, Processes};
+use crate::registry::Apart;
 use crate::relay::Events;
+use crate::session::Sessions;
 use crate::tool::{Arguments, CallContext, Failure};
 
 /// What all servers of a run share.
@@ -39,6 +43,8 @@ pub(super) struct Shared {
     /// What those reached by URL have in common.
     pub(super) network: Network,
     pub(super) natives: Natives,
+    /// The sessions of our clients.
+    pub(super) sessions: Arc<Sessions>,
     pub(super) ended: CancellationToken,
     /// Where the tasks of connections are started.
     pub(super) tasks: TaskTracker,
@@ -50,7 +56,10 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Upstream {
     dial: Dial,
-    line: Line,
+    /// What all clients share; where they are kept apart, only for the lists.
+    line: Arc<Line>,
+    /// The clients that are kept apart, if they are.
+    clients: Option<Arc<Clients>>,
 }
 
 /// A server that is ready.
@@ -65,8 +74,9 @@ pub(super) struct Prepared {
 
 impl Upstream {
     pub(super) fn new(server: Server, operator: Operator, shared: Arc<Shared>) -> Arc<Self> {
-        let line = Line::new(Notices::new(&server.name, shared.events.clone()));
-        Arc::new(Self { dial: Dial::new(server, operator, shared), line })
+        let line = Line::new(Notices::new(&server.name, shared.events.clone(), None));
+        let clients = Clients::new(&server.name, operator.scope);
+        Arc::new(Self { dial: Dial::new(server, operator, shared), line: Arc::new(line), clients })
     }
 
     /// Returns the server's name.
@@ -94,9 +104,21 @@ impl Upstream {
         &self.dial.shared.natives
     }
 
-    /// Returns what our clients want to hear from it.
+    /// Returns what our clients want to hear over the line that they share.
     pub(super) fn wanted(&self) -> &Arc<Wanted> {
         self.line.wanted()
+    }
+
+    /// Returns how many clients are kept apart, if they are.
+    pub(super) fn apart(&self) -> Option<Arc<Apart>> {
+        self.clients.as_ref().map(|clients| Arc::clone(clients.apart()))
+    }
+
+    /// Returns the line for what a client wants: its own, or that of all.
+    pub(super) fn line(&self, cx: &CallContext) -> Result<Held, CallError> {
+        let Some(clients) = &self.clients else { return Ok(Held::shared(&self.line)) };
+        let session = self.dial.shared.sessions.get(&cx.session);
+        clients.hold(&session, &self.dial.shared).map_err(|reason| self.unavailable(&reason))
     }
 
     /// Returns whether what its description needs is there; if not, it never will be.
@@ -148,7 +170,7 @@ impl Upstream {
             return Vec::new();
         }
         let (mirrors, refused) = http::learn(pages);
-        connection.mirror(mirrors);
+        self.dial.mirrors.store(Arc::new(mirrors));
         let admitted =
             |(wire_name, _): &(String, String)| self.dial.server.filter.admits(wire_name);
         refused
@@ -182,11 +204,11 @@ impl Upstream {
         arguments: &Arguments,
         cx: &CallContext,
     ) -> Result<Map<String, Value>, CallError> {
-        let limit = self.limit(cx);
+        let (limit, line) = (self.limit(cx), self.line(cx)?);
         let mut deadline = None;
         for _ in 0..2 {
-            let connection = self.reached(cx).await?;
-            self.heed_level(&connection, cx).await;
+            let connection = self.reached(&line, cx).await?;
+            heed_level(&line, &connection, cx).await;
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
             match connection.call(tool, arguments, (deadline, limit), cx).await {
                 Ok(result) => return Ok(result),
@@ -207,9 +229,13 @@ impl Upstream {
     }
 
     /// Returns the connection for a call.
-    pub(super) async fn reached(&self, cx: &CallContext) -> Result<Arc<Connection>, CallError> {
+    pub(super) async fn reached(
+        &self,
+        line: &Line,
+        cx: &CallContext,
+    ) -> Result<Arc<Connection>, CallError> {
         let deadline = self.dial.deadline();
-        let connection = self.line.connection(&self.dial, deadline);
+        let connection = line.connection(&self.dial, deadline);
         let connected = tokio::select! {
             connected = tokio::time::timeout_at(deadline + LAST_WORDS * 2, connection) => connected,
             () = cx.cancelled.cancelled() => {
