@@ -4,11 +4,6 @@ use std::path::PathBuf;
 
 use super::clients::Scope;
 use super::config::{Http, Server, Stdio, Transport};
-use super::env::Resolved;
-use super::secret::Secret;
-
-/// The shortest value that is taken for a secret where a server repeats it.
-const SECRET_CHARS: usize = 8;
 
 /// A server as its operator is told of it; no value of a header or the environment is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +48,6 @@ pub enum Reached {
 impl About {
     pub(super) fn new(
         (server, scope): (&Server, Scope),
-        resolved: Option<&Resolved>,
         (program, proxy): (Option<PathBuf>, Option<String>),
         protocol: Option<(bool, String)>,
         failure: Option<(Vec<String>, String)>,
@@ -69,11 +63,6 @@ impl About {
             Transport::Http(http) => by_url("streamable-http", http),
             Transport::Sse(http) => by_url("sse", http),
         };
-        let secrets: Vec<&Secret> = match resolved {
-            Some(Resolved::Stdio { env, .. }) => env.values().collect(),
-            _ => Vec::new(),
-        };
-        let masked = |text: &String| masked(text, secrets.iter().copied());
         let (last_words, failure) = failure.unzip();
         Self {
             server: server.name.clone(),
@@ -81,8 +70,8 @@ impl About {
             reached,
             scope,
             protocol,
-            failure: failure.as_ref().map(masked),
-            last_words: last_words.iter().flatten().map(masked).collect(),
+            failure,
+            last_words: last_words.unwrap_or_default(),
         }
     }
 }
@@ -94,13 +83,6 @@ fn shown(url: &str) -> String {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}{path}")
-}
-
-/// Takes the values of variables out of a text; short ones and paths are no secrets.
-fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a Secret>) -> String {
-    let values = secrets.map(Secret::expose);
-    let secret = |value: &&str| value.len() >= SECRET_CHARS && !value.starts_with('/');
-    values.filter(secret).fold(text.to_owned(), |text, value| text.replace(value, "***"))
 }
 
 #[cfg(test)]
@@ -118,12 +100,5 @@ mod tests {
         ] {
             assert_eq!(shown(written), expected);
         }
-    }
-
-    #[test]
-    fn what_a_server_repeats_of_its_variables_is_not_told() {
-        let secrets = ["s3cret-value", "short", "/a/long/path"].map(Secret::new);
-        let told = masked("s3cret-value is short, s3cret-value /a/long/path", secrets.iter());
-        assert_eq!(told, "*** is short, *** /a/long/path");
     }
 }

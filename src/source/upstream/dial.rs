@@ -16,7 +16,7 @@ use super::last_words::{LastWords, chain};
 use super::line::Link;
 use super::notices::Notices;
 use super::pending::Pending;
-use super::secret::Secret;
+use super::secret::{Secret, masked};
 use super::server::Shared;
 use super::wire::Wire;
 use crate::process::{Child, Spec, base_environment, resolve_program};
@@ -81,7 +81,19 @@ impl Dial {
 
     /// Hears what a process said last.
     pub(super) async fn last_words(&self, child: &Child) -> String {
-        self.last_words.hear(child).await.1
+        self.hear(child).await.1
+    }
+
+    async fn hear(&self, child: &Child) -> (bool, String) {
+        self.last_words.hear(child, |line| self.masked(line)).await
+    }
+
+    /// Returns a text of the server's without the values of its variables.
+    pub(super) fn masked(&self, text: &str) -> String {
+        match self.resolved.get() {
+            Some(Resolved::Stdio { env, .. }) => masked(text, env.values()),
+            _ => text.to_owned(),
+        }
     }
 
     /// Connects in the era that was asked for, or that the server was found to be of.
@@ -192,11 +204,11 @@ impl Dial {
         match tokio::time::timeout_at(deadline, &mut opened).await {
             Ok(Ok(connection)) => Ok((connection, child)),
             Ok(Err(error)) => {
-                let (ended, words) = self.last_words.hear(&child).await;
+                let (ended, words) = self.hear(&child).await;
                 let reason = format!("the handshake failed: {error}{words}");
                 Err(Unconnected { reason, ended })
             }
-            Err(_) => Err(self.not_ready(&self.last_words.hear(&child).await.1).into()),
+            Err(_) => Err(self.not_ready(&self.hear(&child).await.1).into()),
         }
     }
 
@@ -242,13 +254,7 @@ impl Dial {
         let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
         let failure = failure.map(|reason| self.last_words.apart(reason));
-        About::new(
-            (&self.server, self.operator.scope),
-            resolved,
-            (program, proxy),
-            protocol,
-            failure,
-        )
+        About::new((&self.server, self.operator.scope), (program, proxy), protocol, failure)
     }
 
     fn resolved(&self) -> Result<&Resolved, String> {

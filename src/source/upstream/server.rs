@@ -155,7 +155,7 @@ impl Upstream {
                 let (protocol, instructions) = (connection.protocol(), connection.instructions());
                 Ok(Prepared { catalog, lists, instructions, protocol })
             }
-            Ok(Err(reason)) => Err(reason),
+            Ok(Err(reason)) => Err(self.dial.masked(&reason)),
             Err(_) => {
                 let words = self.line.last_words(&self.dial).await;
                 self.stop(Grace::default()).await;
@@ -251,8 +251,9 @@ impl Upstream {
 
     fn unavailable(&self, reason: &str) -> CallError {
         let message = format!(
-            "the server {} is not available: {reason}; the call was not sent",
-            self.dial.server.name
+            "the server {} is not available: {}; the call was not sent",
+            self.dial.server.name,
+            self.dial.masked(reason)
         );
         CallError::Failed(
             Failure::new(MCP_CALL_FAILED, message).retryable().with_detail("upstream", self.name()),
