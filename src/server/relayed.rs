@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use rmcp::model::ErrorCode;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use super::port::{self, Port, Running, Served};
 use super::project;
 use super::relays::{error, no_resource};
 use super::ticket::Binding;
+use crate::activity::CANCELLED;
 use crate::relay::{Relay, RelayError};
 use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt};
 
@@ -65,13 +67,19 @@ impl Gateway {
         async move {
             let Passed { to, method, about, params, retry } = passed;
             let era = caller.client.era;
-            let named = format!("{method} {about}");
+            let named = format!("{method} {about}").trim_end().to_owned();
             let bound = params.clone();
             let binding = Binding { principal: &caller.principal, tool: &named, arguments: &bound };
             let state = retry.state.as_deref().filter(|_| era == Era::Modern);
-            let (call_id, running) = match state {
-                Some(state) => {
-                    let redeemed = self.redeem(caller, state, binding)?;
+            let redeemed = state.map(|state| self.redeem(caller, state, binding)).transpose()?;
+            // Completions come with every key that is pressed.
+            let slot = if is_counted(method) {
+                Some(self.slot(caller, &named, context).await?)
+            } else {
+                None
+            };
+            let (call_id, running) = match redeemed {
+                Some(redeemed) => {
                     let parked = self.shared.relayed.take(&redeemed.nonce);
                     let mut running = parked.ok_or_else(project::void_state)?;
                     running.answer(retry.answers.unwrap_or_default());
@@ -79,11 +87,14 @@ impl Gateway {
                 }
                 None => {
                     let call_id = CallId::new(random_id());
-                    let begun = self.pass(to, (method, params), (caller, call_id.clone()), context);
+                    let request = (method, named.clone(), params);
+                    let begun = self.pass(to, request, (caller, call_id.clone()), context);
                     (call_id, begun)
                 }
             };
-            match port::serve(running, era, context).await {
+            let served = port::serve(running, era, context).await;
+            drop(slot);
+            match served {
                 Served::Ended(Ok(answer)) => answer,
                 Served::Ended(Err(_)) => Err(project::cancelled()),
                 Served::Asks(running) => self.put_aside(running, &call_id, binding),
@@ -95,7 +106,7 @@ impl Gateway {
     fn pass(
         &self,
         to: To,
-        (method, params): (&'static str, Map<String, Value>),
+        (method, named, params): (&'static str, String, Map<String, Value>),
         (caller, call_id): (&Caller, CallId),
         context: &RequestContext<RoleServer>,
     ) -> Running<Answered> {
@@ -108,9 +119,16 @@ impl Gateway {
         };
         let cx = caller.clone().into_context(&self.shared.config, context, port, call_id);
         let cx = CallContext { cancelled: cancelled.clone(), ..cx };
+        let activity = Arc::clone(self.shared.parts.executor.activity());
         // Boxed: it is large, and a task is moved several times.
-        let request =
-            Box::pin(async move { Ok::<_, Interrupt>(to.ask(method, params, &cx).await) });
+        let request = Box::pin(async move {
+            let record = is_counted(method).then(|| activity.start(&named, &cx));
+            let answer = to.ask(method, params, &cx).await;
+            if let Some(record) = record {
+                record.end(if cx.cancelled.is_cancelled() { CANCELLED } else { outcome(&answer) });
+            }
+            Ok::<_, Interrupt>(answer)
+        });
         let task = self.shared.parts.shutdown.tasks().spawn(request);
         Running::new(requests, task, cancelled)
     }
@@ -160,6 +178,23 @@ impl To {
         }
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
         Err(trouble.map_or_else(|| no_resource(uri), error))
+    }
+}
+
+/// Returns whether a request is one of those at once, and has a record, as a call is.
+fn is_counted(method: &str) -> bool {
+    method != "completion/complete"
+}
+
+/// Returns what a record says of an answer; what a source says itself is its business.
+fn outcome(answer: &Answered) -> &'static str {
+    let Err(error) = answer else { return "OK" };
+    let code = error.data.as_ref().and_then(|data| data.get("code")).and_then(Value::as_str);
+    match code {
+        Some("MCP_INTERACTION_UNSUPPORTED") => "MCP_INTERACTION_UNSUPPORTED",
+        Some("MCP_CONTINUATION_LIMIT") => "MCP_CONTINUATION_LIMIT",
+        _ if error.code == ErrorCode::RESOURCE_NOT_FOUND => "NOT_FOUND",
+        _ => "MCP_CALL_FAILED",
     }
 }
 

@@ -15,6 +15,7 @@ use super::project::{self, for_era};
 use super::relayed::{Passed, Retry, To};
 use super::{Gateway, resources};
 use crate::artifact::name::SCHEME;
+use crate::exposure::NOT_FOUND;
 use crate::exposure::names::Names;
 use crate::registry::Catalogue;
 use crate::relay::{Kind, Prompt, Relay, RelayError};
@@ -66,7 +67,11 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("prompts/get", context);
         let catalogue = self.settled(context).await?;
-        let (source, prompt) = self.prompt_of(&catalogue, &params.name)?;
+        let found = self.prompt_of(&catalogue, &params.name);
+        let (source, prompt) = found.inspect_err(|_| {
+            let named = format!("prompts/get {}", params.name);
+            self.turn_away(&caller, &named, NOT_FOUND.as_str());
+        })?;
         let retry =
             Retry { answers: params.input_responses.take(), state: params.request_state.take() };
         let mut params = raw(&params)?;
