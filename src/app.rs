@@ -127,8 +127,8 @@ impl App {
         let http =
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
-        let upstreams =
-            Upstreams::start(upstream, &registry, processes, Arc::clone(&artifacts), &shutdown);
+        let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
+        let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
         let rules = permission.rules.clone();
         let executor = Executor::new(executor::Config {
             policy: Policy::new(permission),

@@ -5,6 +5,7 @@
 //! [`Catalogue`]; readers take the current one without a lock and keep it for as long as a call
 //! lasts. The order of publishers, then of tools within a publication, is the order of listing.
 
+mod apart;
 pub mod diagnostic;
 pub mod offered;
 pub mod view;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+pub use self::apart::Apart;
 pub use self::diagnostic::Diagnostic;
 use self::offered::Offered;
 use crate::relay::{Events, Kind, Offers, Relay};
@@ -57,6 +59,8 @@ pub struct Publication {
     pub offers: Arc<Offers>,
     /// The way to that.
     pub relay: Option<Arc<dyn Relay>>,
+    /// The clients that it keeps apart, if it does.
+    pub apart: Option<Arc<Apart>>,
     /// What it has to say about itself to clients.
     pub instructions: Option<String>,
     /// What went wrong with parts of it.
@@ -109,6 +113,8 @@ pub struct SourceStatus {
     pub tools: usize,
     /// The way to what it offers besides tools.
     pub relay: Option<Arc<dyn Relay>>,
+    /// The clients that it keeps apart, if it does.
+    pub apart: Option<Arc<Apart>>,
     /// What it has to say about itself to clients.
     pub instructions: Option<String>,
     /// What went wrong with parts of it.
@@ -251,7 +257,7 @@ impl Catalogue {
     fn build(slots: &[Slot], before: &Self) -> Result<Self, NameConflict> {
         let mut catalogue = Self { version: before.version + 1, ..Self::default() };
         for slot in slots {
-            let Publication { state, tools, offers: _, relay, instructions, diagnostics } =
+            let Publication { state, tools, offers: _, relay, apart, instructions, diagnostics } =
                 &slot.publication;
             for tool in tools {
                 catalogue.add(tool)?;
@@ -261,6 +267,7 @@ impl Catalogue {
                 state: state.clone(),
                 tools: tools.len(),
                 relay: relay.clone(),
+                apart: apart.clone(),
                 instructions: instructions.clone(),
                 diagnostics: diagnostics.clone(),
             });

@@ -97,6 +97,8 @@ pub enum Event {
         uri: String,
         /// What else is said of it.
         params: Map<String, Value>,
+        /// The only session that it concerns, if it does not concern all.
+        only: Option<SessionId>,
     },
     /// A log message for all who want such.
     Log {
@@ -106,7 +108,17 @@ pub enum Event {
         params: Map<String, Value>,
         /// The sessions that have it already.
         told: Vec<SessionId>,
+        /// The only session that it concerns, if it does not concern all.
+        only: Option<SessionId>,
     },
+}
+
+impl Event {
+    /// Returns whether it concerns a session.
+    pub fn concerns(&self, session: &SessionId) -> bool {
+        let (Self::Updated { only, .. } | Self::Log { only, .. }) = self;
+        only.as_ref().is_none_or(|only| only == session)
+    }
 }
 
 /// Where sources say what they say by themselves; clones are one.

@@ -18,6 +18,7 @@ mod page;
 mod parked;
 pub mod port;
 pub mod project;
+mod relayed;
 mod relays;
 mod resources;
 mod served;
@@ -49,6 +50,7 @@ use tokio::sync::Semaphore;
 use self::call::Ended;
 use self::caller::Connection;
 use self::parked::Parked;
+use self::relayed::Answered;
 use self::ticket::Tickets;
 use crate::artifact::ArtifactStore;
 use crate::artifact::name::SCHEME;
@@ -121,6 +123,8 @@ struct Shared {
     tickets: Tickets,
     /// The calls that wait for their client in the middle of their work, in the modern era.
     parked: Parked<Ended>,
+    /// The same with other requests.
+    relayed: Parked<Answered>,
     /// What `initialize` and `server/discover` say, made once a catalogue.
     about: ArcSwap<(u64, ServerConfig)>,
 }
@@ -132,9 +136,10 @@ impl Gateway {
         let about = list::about(&Catalogue::default(), None);
         let tickets = Tickets::new(config.approval_timeout);
         let parked = Parked::new(config.approval_timeout);
+        let relayed = Parked::new(config.approval_timeout);
         let about = ArcSwap::from_pointee((0, about));
-        let shared =
-            Shared { config, parts, calls, known: Mutex::default(), tickets, parked, about };
+        let known = Mutex::default();
+        let shared = Shared { config, parts, calls, known, tickets, parked, relayed, about };
         let connection = Arc::new(Connection::stdio());
         Self {
             shared: Arc::new(shared),

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
+use tokio_util::sync::CancellationToken;
 
 use self::hearing::Hearing;
 use self::record::Record;
@@ -34,6 +35,7 @@ pub struct Session {
     records: Mutex<LruCache<String, Arc<Record>>>,
     /// What it wants to hear without asking.
     hearing: Mutex<Hearing>,
+    ended: CancellationToken,
 }
 
 /// How many clients that share a session have records; the one that is silent longest loses its.
@@ -74,7 +76,9 @@ impl Sessions {
     /// Forgets a session.
     pub fn end(&self, id: &SessionId) {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-        drop(ended);
+        if let Some(session) = ended {
+            session.ended.cancel();
+        }
     }
 
     /// Returns how many sessions there are.
@@ -97,12 +101,18 @@ impl Session {
             read_state: ReadState::default(),
             records: Mutex::new(LruCache::new(MOST_RECORDS)),
             hearing: Mutex::default(),
+            ended: CancellationToken::new(),
         }
     }
 
     /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Returns the token that is cancelled when the session ends, for what others keep for it.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     /// Returns what was read of the workspace, and in which state.
@@ -209,7 +219,9 @@ mod tests {
         assert!(!sessions.get(&a).reveal("t"));
         assert!(sessions.get(&a).is_revealed("t"));
         assert!(!sessions.get(&b).is_revealed("t"));
+        let ended = sessions.get(&a).ended().clone();
         sessions.end(&a);
+        assert!(ended.is_cancelled() && !sessions.get(&b).ended().is_cancelled());
         assert!(!sessions.get(&a).is_revealed("t"));
         assert_eq!(sessions.len(), 2);
     }

@@ -12,6 +12,7 @@ use crate::exposure::names::{Names, Renamed};
 use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
+use crate::source::upstream::clients::Scope;
 use crate::tool::{Tool, ToolDefinition};
 
 /// How many bytes of text make a token, about.
@@ -69,6 +70,10 @@ pub struct Server {
     pub program: Option<PathBuf>,
     /// The URL as it is written, without user and query.
     pub url: Option<String>,
+    /// The proxy that it is reached through.
+    pub proxy: Option<String>,
+    /// `shared` or `per_client`.
+    pub scope: Option<&'static str>,
     /// `modern` or `legacy`.
     pub era: Option<&'static str>,
     /// The version of the protocol that is spoken.
@@ -208,10 +213,10 @@ fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Serv
 }
 
 fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -> Server {
-    let About { server, required, reached, protocol, failure, last_words } = about.clone();
-    let (transport, command, program, url) = match reached {
-        Reached::Command { command, program } => ("stdio", Some(command), program, None),
-        Reached::Url { transport, url } => (transport, None, None, Some(url)),
+    let About { server, required, reached, scope, protocol, failure, last_words } = about.clone();
+    let (transport, (command, program), (url, proxy)) = match reached {
+        Reached::Command { command, program } => ("stdio", (Some(command), program), (None, None)),
+        Reached::Url { transport, url, proxy } => (transport, (None, None), (Some(url), proxy)),
     };
     let (is_newer, protocol) = protocol.unzip();
     Server {
@@ -222,6 +227,8 @@ fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -
         command,
         program,
         url,
+        proxy,
+        scope: Some(if scope == Scope::Shared { "shared" } else { "per_client" }),
         era: is_newer.map(|is_newer| if is_newer { "modern" } else { "legacy" }),
         protocol,
         listed,
@@ -249,6 +256,8 @@ fn unreadable(source: &SourceStatus) -> Server {
         command: None,
         program: None,
         url: None,
+        proxy: None,
+        scope: None,
         era: None,
         protocol: None,
         listed: Cost::default(),

@@ -135,6 +135,9 @@ fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
         parts.push(format!("{version} ({era})"));
     }
     parts.extend(place(server));
+    if server.scope == Some("per_client") {
+        parts.push("per client".to_owned());
+    }
     if server.required == Some(false) {
         parts.push("not required".to_owned());
     }
@@ -157,7 +160,10 @@ fn place(server: &Server) -> Option<String> {
             Some(format!("{command} ({})", program.display()))
         }
         (Some(command), _, _) => Some(command.clone()),
-        (None, _, url) => url.clone(),
+        (None, _, url) => {
+            let proxy = server.proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}"));
+            url.as_ref().map(|url| format!("{url}{}", proxy.unwrap_or_default()))
+        }
     }
 }
 

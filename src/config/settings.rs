@@ -12,11 +12,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
+use super::operator::UpstreamSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::exposure::names::{MaxName, Naming, Style};
 use crate::registry::view::View;
-use crate::source::upstream::{Operator, client::Protocol};
 
 /// What one place says; what it leaves open is looked for in the next.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -157,36 +157,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object.
     Json,
-}
-
-/// The settings under `upstream.NAME`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct UpstreamSettings {
-    /// Which protocol era to speak.
-    pub protocol: Option<ProtocolName>,
-    /// Whether its word that a tool changes nothing is believed.
-    pub trust_annotations: Option<bool>,
-    /// How many calls may be under way at once.
-    pub max_concurrency: Option<NonZeroUsize>,
-    /// Whether its failure is everybody's.
-    pub required: Option<bool>,
-    /// Variables of our environment that it also gets.
-    pub inherit_env: Option<Vec<String>>,
-    /// Whether a result that breaks its own output schema is an error.
-    pub strict_output: Option<bool>,
-}
-
-/// The name of a protocol era.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProtocolName {
-    /// The modern one, if the server speaks it.
-    Auto,
-    /// 2026-07-28.
-    Modern,
-    /// 2025-11-25 and before.
-    Legacy,
 }
 
 /// A time in seconds, above 0.
@@ -339,36 +309,6 @@ impl ViewSettings {
             include_groups: self.include_groups.clone(),
             allow: self.allow.clone().unwrap_or_default(),
             deny: self.deny.clone().unwrap_or_default(),
-        }
-    }
-}
-
-impl UpstreamSettings {
-    fn over(self, below: Self) -> Self {
-        Self {
-            protocol: self.protocol.or(below.protocol),
-            trust_annotations: self.trust_annotations.or(below.trust_annotations),
-            max_concurrency: self.max_concurrency.or(below.max_concurrency),
-            required: self.required.or(below.required),
-            inherit_env: self.inherit_env.or(below.inherit_env),
-            strict_output: self.strict_output.or(below.strict_output),
-        }
-    }
-
-    pub(super) fn operator(&self) -> Operator {
-        let default = Operator::default();
-        let protocol = match self.protocol {
-            None | Some(ProtocolName::Auto) => Protocol::Auto,
-            Some(ProtocolName::Modern) => Protocol::Modern,
-            Some(ProtocolName::Legacy) => Protocol::Legacy,
-        };
-        Operator {
-            protocol,
-            max_concurrency: self
-                .max_concurrency
-                .map_or(default.max_concurrency, NonZeroUsize::get),
-            inherit_env: self.inherit_env.clone().unwrap_or_default(),
-            strict_output: self.strict_output.unwrap_or(default.strict_output),
         }
     }
 }

@@ -58,6 +58,11 @@ impl Connection {
         self.transport == "stdio"
     }
 
+    /// Returns the session of callers that nothing else tells apart.
+    pub(super) fn process(&self) -> &SessionId {
+        &self.process
+    }
+
     /// Returns the transport's name, for the log.
     pub fn transport(&self) -> &'static str {
         self.transport

@@ -88,11 +88,14 @@ async fn heard(
     session: &Session,
     event: &Event,
 ) -> Result<(), ServiceError> {
+    if !event.concerns(session.id()) {
+        return Ok(());
+    }
     let (method, params) = match event {
-        Event::Updated { source, uri, params } if session.watches(uri, source) => {
+        Event::Updated { source, uri, params, only: _ } if session.watches(uri, source) => {
             ("notifications/resources/updated", params)
         }
-        Event::Log { level, params, told }
+        Event::Log { level, params, told, only: _ }
             if session.log_level().is_some_and(|least| least <= *level)
                 && !told.contains(session.id()) =>
         {
@@ -114,6 +117,7 @@ pub(super) async fn listen(
     let (mut changed, mut events) = (registry.changed(), registry.events().listen());
     let mut seen = registry.snapshot().revision();
     let ended = gateway.shared.parts.shutdown.child();
+    let session = caller::identify(context.request_context(), &gateway.connection).session;
     // Whose each watched resource is; it is watched as long as this is here.
     let mut watched = HashMap::new();
     let mut watching = std::pin::pin!(watch(gateway, &context));
@@ -141,7 +145,9 @@ pub(super) async fn listen(
                 Box::pin(listed(&context, before, seen)).await
             }
             News::Event(event) => match event.as_ref() {
-                Event::Updated { source, uri, .. } if is_of(&watched, uri, source) => {
+                Event::Updated { source, uri, .. }
+                    if event.concerns(&session) && is_of(&watched, uri, source) =>
+                {
                     Box::pin(context.sink().notify_resource_updated(uri.clone())).await.is_ok()
                 }
                 _ => true,

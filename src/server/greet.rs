@@ -63,6 +63,11 @@ impl Gateway {
         caller.client.log_level = session.and_then(|session| session.log_level());
     }
 
+    /// Ends the session of a connection that has one client, when that is gone.
+    pub(super) fn end_session(&self) {
+        self.shared.parts.sessions.end(self.connection.process());
+    }
+
     /// Returns the session of a connection of the older era.
     pub(super) fn known_session(&self) -> Option<Arc<Session>> {
         let id = self.session.load_full()?;

@@ -244,7 +244,12 @@ async fn health(State(shared): State<Shared>, request: Request) -> Response {
                     SourceState::Ready => ("ready", None),
                     SourceState::Failed(reason) => ("failed", Some(reason)),
                 };
-                json!({"name": source.source, "state": state, "error": error, "tools": source.tools})
+                let mut report = json!({"name": source.source, "state": state, "error": error, "tools": source.tools});
+                if let Some(apart) = &source.apart {
+                    report["clients"] = apart.now().into();
+                    report["max_clients"] = apart.most().into();
+                }
+                report
             })
             .collect();
         report["sources"] = sources.into();

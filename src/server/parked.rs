@@ -1,4 +1,5 @@
-//! Calls of the newer era that wait for their client's answer in the middle of their work.
+//! Calls and other requests of the newer era that wait for their client's answer in the middle of
+//! their work.
 //!
 //! Nothing may be asked there but by ending the request with a question (MCP 2026-07-28
 //! §basic/patterns/mrtr). So the running call is put aside, and goes on when the client comes

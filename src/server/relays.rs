@@ -1,8 +1,7 @@
-//! Prompts, resources and completions: lists of all sources, and requests on their way to one.
+//! Prompts, resources and completions: lists of all sources, and whose each of them is.
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use rmcp::model::{
     CompleteRequestParams, ErrorCode, GetPromptRequestParams, ReadResourceRequestParams,
 };
@@ -11,21 +10,19 @@ use rmcp::{ErrorData, RoleServer};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::caller::{Caller, random_id};
 use super::page::Page;
-use super::port::{self, Port, Running, Served};
 use super::project::{self, for_era};
+use super::relayed::{Passed, Retry, To};
 use super::{Gateway, resources};
 use crate::artifact::name::SCHEME;
+use crate::exposure::NOT_FOUND;
 use crate::exposure::names::Names;
 use crate::registry::Catalogue;
 use crate::relay::{Kind, Prompt, Relay, RelayError};
-use crate::tool::{CallContext, CallId, ClientPort, Era, Interrupt};
+use crate::tool::Era;
 
 /// The upstream asks for what this client cannot be asked for here.
 const UNSUPPORTED: &str = "MCP_INTERACTION_UNSUPPORTED";
-/// Errors that say no more than that there is no such resource, or that nothing is known of any.
-const UNKNOWN: [i32; 4] = [-32_002, -32_602, -32_601, 0];
 
 impl Gateway {
     /// Answers a request for a list besides that of tools.
@@ -65,49 +62,50 @@ impl Gateway {
     /// Answers `prompts/get`.
     pub(super) async fn prompt(
         &self,
-        params: GetPromptRequestParams,
+        mut params: GetPromptRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("prompts/get", context);
         let catalogue = self.settled(context).await?;
-        let (source, wire_name) = self.prompt_of(&catalogue, &params.name)?;
+        let found = self.prompt_of(&catalogue, &params.name);
+        let (source, prompt) = found.inspect_err(|_| {
+            let named = format!("prompts/get {}", params.name);
+            self.turn_away(&caller, &named, NOT_FOUND.as_str());
+        })?;
+        let retry =
+            Retry { answers: params.input_responses.take(), state: params.request_state.take() };
         let mut params = raw(&params)?;
-        params.insert("name".to_owned(), wire_name.into());
-        let result =
-            self.relay((&catalogue, source), ("prompts/get", params), &caller, context).await?;
-        shaped(result, false, caller.client.era)
+        params.insert("name".to_owned(), prompt.wire_name.clone().into());
+        let (to, about) = (owner(&catalogue, source)?, prompt.name.clone());
+        let passed = Passed { to, method: "prompts/get", about, params, retry };
+        shaped(self.relay(passed, &caller, context).await?, false, caller.client.era)
     }
 
     /// Answers `resources/read` for what is not ours.
     pub(super) async fn read(
         &self,
-        params: ReadResourceRequestParams,
+        mut params: ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("resources/read", context);
         let catalogue = self.settled(context).await?;
-        let era = caller.client.era;
-        let raw = raw(&params)?;
-        let ask = |source| {
-            let request = ("resources/read", raw.clone());
-            self.relay((&catalogue, source), request, &caller, context)
-        };
-        if let Some(owner) = catalogue.offered().owner(&params.uri) {
-            return shaped(ask(owner).await?, true, era);
-        }
-        let mut trouble = None;
-        for source in catalogue.offered().askable(&params.uri) {
-            match ask(source).await {
-                Ok(result) if is_empty(&result) => {}
-                Ok(result) => return shaped(result, true, era),
-                Err(error) if context.ct.is_cancelled() => return Err(error),
-                Err(error) if UNKNOWN.contains(&error.code.0) => {}
-                Err(error) => {
-                    trouble.get_or_insert(error);
-                }
+        let retry =
+            Retry { answers: params.input_responses.take(), state: params.request_state.take() };
+        let offered = catalogue.offered();
+        let found = offered.owner(&params.uri);
+        let to = match found {
+            Some(source) => owner(&catalogue, source)?,
+            None => {
+                let askable = offered.askable(&params.uri).into_iter();
+                let relays = askable.filter_map(|source| relay_of(&catalogue, source));
+                To::Each(relays.map(|(_, relay)| relay).collect())
             }
-        }
-        Err(trouble.unwrap_or_else(|| no_resource(&params.uri)))
+        };
+        let owner = found.and_then(|source| relay_of(&catalogue, source));
+        let about = owner.map(|(name, _)| name).unwrap_or_default();
+        let params = raw(&params)?;
+        let passed = Passed { to, method: "resources/read", about, params, retry };
+        shaped(self.relay(passed, &caller, context).await?, true, caller.client.era)
     }
 
     /// Answers `completion/complete`.
@@ -124,8 +122,8 @@ impl Gateway {
         let source = match reference {
             Some(reference) if reference.contains_key("name") => {
                 let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
-                let (source, wire_name) = self.prompt_of(&catalogue, name)?;
-                reference.insert("name".to_owned(), wire_name.into());
+                let (source, prompt) = self.prompt_of(&catalogue, name)?;
+                reference.insert("name".to_owned(), prompt.wire_name.clone().into());
                 Some(source)
             }
             Some(reference) => {
@@ -140,21 +138,27 @@ impl Gateway {
         };
         let result = match source {
             Some(source) => {
-                let request = ("completion/complete", params);
-                self.relay((&catalogue, source), request, &caller, context).await?
+                let (to, about, retry) =
+                    (owner(&catalogue, source)?, String::new(), Retry::default());
+                let passed = Passed { to, method: "completion/complete", about, params, retry };
+                self.relay(passed, &caller, context).await?
             }
             None => json!({"completion": {"values": [], "hasMore": false}}),
         };
         shaped(result, false, caller.client.era)
     }
 
-    /// Finds the source of a prompt and what that calls it; names of prompts come in only here.
-    fn prompt_of(&self, catalogue: &Catalogue, name: &str) -> Result<(usize, String), ErrorData> {
+    /// Finds a prompt and its source; names of prompts come in only here.
+    fn prompt_of<'a>(
+        &self,
+        catalogue: &'a Catalogue,
+        name: &str,
+    ) -> Result<(usize, &'a Prompt), ErrorData> {
         let offered = catalogue.offered();
         let names = self.shared.parts.exposure.prompt_names(catalogue);
         let found = offered.prompt(name).or_else(|| offered.prompt(names.canonical(name)?));
         match found {
-            Some((source, prompt)) => Ok((source, prompt.wire_name.clone())),
+            Some((source, prompt)) => Ok((source, prompt)),
             None => {
                 let message = format!("there is no prompt {name}");
                 let data = json!({"code": "NOT_FOUND", "name": name});
@@ -162,45 +166,18 @@ impl Gateway {
             }
         }
     }
-
-    /// Passes a request on to a source, on a task that outlives whoever waits for it.
-    ///
-    /// Boxed, since the library moves the future of a request around.
-    fn relay<'a>(
-        &'a self,
-        (catalogue, source): (&Catalogue, usize),
-        (method, params): (&'static str, Map<String, Value>),
-        caller: &Caller,
-        context: &'a RequestContext<RoleServer>,
-    ) -> futures_util::future::BoxFuture<'a, Result<Value, ErrorData>> {
-        let relay = relay_of(catalogue, source).map(|(_, relay)| relay);
-        let (port, requests) = Port::new(&caller.client);
-        let port: Arc<dyn ClientPort> = Arc::new(port);
-        let call_id = CallId::new(random_id());
-        let cx = caller.clone().into_context(&self.shared.config, context, port, call_id);
-        let cancelled = context.ct.child_token();
-        let cx = CallContext { cancelled: cancelled.clone(), ..cx };
-        async move {
-            let Some(relay) = relay else { return Err(project::cancelled()) };
-            let request = async move {
-                Ok::<_, Interrupt>(Box::pin(relay.request(method, params, &cx)).await)
-            };
-            let task = self.shared.parts.shutdown.tasks().spawn(request);
-            let running = Running::new(requests, task, cancelled);
-            // What asks here does so by its own result, never on the way.
-            match port::serve(running, Era::Legacy, context).await {
-                Served::Ended(Ok(answer)) => answer.map_err(error),
-                Served::Ended(Err(_)) | Served::Asks(_) => Err(project::cancelled()),
-            }
-        }
-        .boxed()
-    }
 }
 
 /// Returns a source's name and the way to what it offers.
 pub(super) fn relay_of(catalogue: &Catalogue, source: usize) -> Option<(String, Arc<dyn Relay>)> {
     let source = catalogue.sources().get(source)?;
     Some((source.source.clone(), Arc::clone(source.relay.as_ref()?)))
+}
+
+/// Returns the way to the source whose something is.
+fn owner(catalogue: &Catalogue, source: usize) -> Result<To, ErrorData> {
+    let relay = relay_of(catalogue, source).map(|(_, relay)| To::Owner(relay));
+    relay.ok_or_else(project::cancelled)
 }
 
 /// Makes the error of a source the answer to a client.
@@ -231,10 +208,6 @@ fn raw(params: &impl Serialize) -> Result<Map<String, Value>, ErrorData> {
         }
         _ => Err(ErrorData::invalid_params("the parameters are no object", None)),
     }
-}
-
-fn is_empty(result: &Value) -> bool {
-    result.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
 /// Gives a source's result the form of an era, and takes nothing from it.

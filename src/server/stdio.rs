@@ -50,9 +50,16 @@ where
     R: AsyncRead + Send + Sync + Unpin + 'static,
     W: AsyncWrite + Send + Sync + Unpin + 'static,
 {
+    let served = serve_until_closed(gateway.clone(), Box::new(input), Box::new(output)).await;
+    // With HTTP beside it, the run goes on.
+    gateway.end_session();
+    served
+}
+
+async fn serve_until_closed(gateway: Gateway, input: Reader, output: Writer) -> io::Result<()> {
     let limit = gateway.config().max_message_bytes;
     let connection = gateway.parts().shutdown.child();
-    let stream = Stream::new(Box::new(input), Box::new(output), limit);
+    let stream = Stream::new(input, output, limit);
     let (input_ended, open) = (stream.input_ended.clone(), Arc::clone(&stream.open));
     let serving = serve_server_with_ct(gateway, Opening(stream), connection.clone());
     let service = match Box::pin(serving).await {

@@ -32,7 +32,7 @@ pub(super) struct Tickets {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding<'a> {
     pub(super) principal: &'a Principal,
-    /// The tool's own name.
+    /// The tool's own name; of another request, its method and what it is about.
     pub(super) tool: &'a str,
     /// The arguments as they came.
     pub(super) arguments: &'a Arguments,

@@ -25,7 +25,7 @@ impl Gateway {
         level: impl Serialize + Send,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let caller = self.caller("logging/setLevel", context);
+        let mut caller = self.caller("logging/setLevel", context);
         let level = serde_json::to_value(level).ok();
         let level = level.as_ref().and_then(Value::as_str).and_then(Level::parse);
         let Some(level) = level else {
@@ -33,6 +33,7 @@ impl Gateway {
         };
         let sessions = &self.shared.parts.sessions;
         sessions.get(&caller.session).set_log_level(level);
+        caller.client.log_level = Some(level);
         let least = sessions.least_level().unwrap_or(level);
         let cx = self.aside(&caller, context);
         let catalogue = self.shared.parts.exposure.registry().snapshot();

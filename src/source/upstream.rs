@@ -12,13 +12,16 @@ mod asks;
 mod backoff;
 pub mod catalog;
 pub mod client;
+pub mod clients;
 pub mod config;
 pub mod convert;
 pub mod diagnostic;
+mod dial;
 pub mod env;
 mod http;
 mod keeper;
 mod last_words;
+mod line;
 mod listen;
 pub mod name;
 pub mod native;
@@ -40,6 +43,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use self::about::About;
 use self::catalog::Entry;
 use self::client::Protocol;
+use self::clients::Scope;
+use self::http::Network;
 use self::native::{Keep, Natives};
 use self::offers::Taken;
 use self::server::{Prepared, Shared, Upstream};
@@ -48,6 +53,7 @@ use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
 use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
 use crate::relay::{Entry as RawEntry, Offers, Prompt};
+use crate::session::Sessions;
 use crate::shutdown::Shutdown;
 use crate::tool::Tool;
 
@@ -79,6 +85,8 @@ pub struct Operator {
     pub inherit_env: Vec<String>,
     /// Whether a result that breaks its own output schema is an error.
     pub strict_output: bool,
+    /// Who shares the connections to it.
+    pub scope: Scope,
 }
 
 /// The upstream servers of a run; clones share them.
@@ -123,6 +131,7 @@ impl Default for Operator {
             max_concurrency: 8,
             inherit_env: Vec::new(),
             strict_output: false,
+            scope: Scope::Shared,
         }
     }
 }
@@ -135,7 +144,7 @@ impl Upstreams {
         config: Config,
         registry: &Arc<Registry>,
         processes: Processes,
-        artifacts: Arc<ArtifactStore>,
+        (artifacts, sessions): (Arc<ArtifactStore>, Arc<Sessions>),
         shutdown: &Shutdown,
     ) -> Self {
         let Config { loaded, mut operator, environment, workspace, max_message_bytes, keep } =
@@ -144,12 +153,15 @@ impl Upstreams {
         let ended = shutdown.child();
         let tasks = shutdown.tasks().clone();
         let natives = Natives { keep, artifacts };
+        let network = Network::new(environment.clone(), max_message_bytes);
         let shared = Arc::new(Shared {
             processes,
+            network,
             environment,
             workspace,
             max_message_bytes,
             natives,
+            sessions,
             ended,
             tasks,
             events: registry.events().clone(),
@@ -330,6 +342,7 @@ impl Board {
                 tools: place.tools.clone(),
                 offers: Arc::clone(&place.offers),
                 relay: Some(Arc::<Upstream>::clone(server)),
+                apart: server.apart(),
                 instructions: place.instructions.clone(),
                 diagnostics: place.diagnostics.iter().chain(&renamed).cloned().collect(),
             };

@@ -298,3 +298,62 @@ fn a_call_from_the_command_line_is_recorded() {
     }
     assert_eq!(records(&home.file("calls")).len(), 2);
 }
+
+/// A home whose server has prompts and resources beside a tool.
+fn rich() -> Home {
+    Home::with_up(json!({
+        "tools": ["slow"],
+        "prompts": [{"name": "plain"}, {"name": "refused"}],
+        "resources": [{"uri": "a://host/s3cret", "name": "one"}],
+        "completes": true,
+    }))
+}
+
+#[test]
+fn a_prompt_and_a_resource_of_an_upstream_have_a_record_each() {
+    let home = rich();
+    let mut session = start(&home, &[]);
+    session.initialize();
+    let cases = [
+        (
+            "prompts/get",
+            json!({"name": "mcp__up__plain", "arguments": {"a": "s3cret"}}),
+            "prompts/get mcp__up__plain",
+            "OK",
+        ),
+        (
+            "prompts/get",
+            json!({"name": "mcp__up__refused"}),
+            "prompts/get mcp__up__refused",
+            "MCP_CALL_FAILED",
+        ),
+        ("prompts/get", json!({"name": "none"}), "prompts/get none", "NOT_FOUND"),
+        ("resources/read", json!({"uri": "a://host/s3cret"}), "resources/read up", "OK"),
+        ("resources/read", json!({"uri": "b://host/s3cret"}), "resources/read", "NOT_FOUND"),
+    ];
+    for (seen, (method, params, tool, outcome)) in cases.into_iter().enumerate() {
+        session.request(method, &params);
+        let said = next(&home, &mut seen.clone());
+        assert_eq!(said, [tool, "none", "-", "-", outcome], "{method} {params}");
+    }
+    let params = json!({"ref": {"type": "ref/prompt", "name": "mcp__up__plain"}, "argument": {"name": "a", "value": "b"}});
+    session.request("completion/complete", &params);
+    let text = fs::read_to_string(home.file("calls")).unwrap();
+    assert!(text.lines().count() == 5 && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn a_prompt_waits_for_its_turn_among_the_calls() {
+    let home = rich();
+    let mut session = start(&home, &["--concurrent-calls", "1", "--approval", "client"]);
+    session.initialize();
+    let slow = session.ask("tools/call", &json!({"name": "mcp__up__slow", "arguments": {}}));
+    home.wait_for("slow");
+    let prompt = session.ask("prompts/get", &json!({"name": "mcp__up__plain"}));
+    session.notify("notifications/cancelled", &json!({"requestId": prompt}));
+    eventually("it is given up", || !records(&home.file("calls")).is_empty());
+    let said = next(&home, &mut 0);
+    assert_eq!(said, ["prompts/get mcp__up__plain", "none", "-", "-", "CANCELLED"]);
+    assert_eq!(home.noted("prompt plain"), 0);
+    session.notify("notifications/cancelled", &json!({"requestId": slow}));
+}

@@ -1,5 +1,7 @@
 //! What an upstream asks in the middle of a call, asked of the client, in every pair of eras.
 
+mod relayed;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -131,11 +133,11 @@ fn an_older_client_is_asked_on_its_stream_over_http() {
     }
 }
 
-/// Makes a call of the newer era as often as it asks for something; returns its result and how
+/// Makes a request of the newer era as often as it asks for something; returns its result and how
 /// often it was made.
 #[track_caller]
-fn go_on(mut request: impl FnMut(&Value) -> Value) -> (Value, usize) {
-    let mut params = modern(call());
+fn go_on(params: Value, mut request: impl FnMut(&Value) -> Value) -> (Value, usize) {
+    let mut params = modern(params);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can();
     for times in 1.. {
         let answer = request(&params);
@@ -159,7 +161,7 @@ fn a_newer_client_is_asked_by_the_answer_to_its_call() {
     for (era, expected) in [("legacy", 5), ("modern", 2)] {
         let home = home(era);
         let mut session = Session::start(&home.arguments());
-        let (result, times) = go_on(|params| session.request("tools/call", params));
+        let (result, times) = go_on(call(), |params| session.request("tools/call", params));
         is_answered(&result, era);
         assert_eq!(times, expected, "{era}");
         // The older server's tool ran once, however often the call was made.
@@ -173,7 +175,7 @@ fn a_newer_client_is_asked_over_http_too() {
         let home = home(era);
         let gateway = gateway(&home, &[]);
         let mut web = Web::new(&gateway.url);
-        let (result, _) = go_on(|params| web.ask_as("tools/call", params).answer());
+        let (result, _) = go_on(call(), |params| web.ask_as("tools/call", params).answer());
         is_answered(&result, era);
     }
 }

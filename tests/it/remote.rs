@@ -2,6 +2,7 @@
 
 mod kept;
 pub(crate) mod real;
+mod secure;
 mod suite;
 
 use std::io::{BufRead as _, BufReader};
@@ -27,10 +28,15 @@ pub(crate) struct Served {
 
 impl Served {
     /// Starts the fixture, with its ledger in a folder.
-    pub(crate) fn start(home: &Home, mut options: Value) -> Self {
+    pub(crate) fn start(home: &Home, options: Value) -> Self {
+        Self::run("web.py", home, options)
+    }
+
+    /// Starts a fixture that says on which port it listens.
+    fn run(fixture: &str, home: &Home, mut options: Value) -> Self {
         options["ledger"] = home.path("ledger").into();
         let mut command = command("python3");
-        command.arg(script("web.py")).arg(options.to_string()).stderr(Stdio::null());
+        command.arg(script(fixture)).arg(options.to_string()).stderr(Stdio::null());
         let mut child = command.spawn().expect("python3");
         let mut line = String::new();
         let pipe = child.stdout.take().expect("a pipe");
@@ -165,7 +171,8 @@ fn each_status_is_told_in_plain_words() {
         (429, FAILED, "HTTP 429: it is asked too often"),
         (418, FAILED, "HTTP 418: it does not accept the request"),
         (500, UNKNOWN, "HTTP 500: it failed; it says: of its own"),
-        (503, UNKNOWN, "HTTP 503: a server behind it is not there"),
+        (502, UNKNOWN, "HTTP 502: a server behind it is not there"),
+        (503, UNKNOWN, "HTTP 503: it, or a server behind it, is not there for now"),
     ];
     for era in ERAS {
         let (home, _served, mut session) = up(era, &["status"]);
@@ -403,7 +410,10 @@ fn a_server_that_cannot_be_used_says_what_to_check() {
     let said = fails(door(502, html, "<h1>Bad gateway</h1>"), json!({}));
     says(&said, "HTTP 502: a server behind it is not there");
     let said = fails(door(429, json!({"retry-after": "17"}), ""), json!({}));
-    says(&said, "HTTP 429: it is asked too often (it says to wait 17)");
+    says(&said, "HTTP 429: it is asked too often; try again in 17 s");
+    let date = "Wed, 21 Oct 2026 07:28:00 GMT";
+    let said = fails(door(503, json!({"retry-after": date}), ""), json!({}));
+    says(&said, &format!("is not there for now; try again after {date}"));
     let said = fails(door(200, json!({"content-type": "application/json"}), "[]"), json!({}));
     says(&said, "it answered something else than what it was asked");
     let said = fails(door(200, json!({}), ""), json!({"type": "sse"}));

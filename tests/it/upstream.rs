@@ -228,6 +228,22 @@ fn the_last_words_of_a_server_are_in_the_message() {
 }
 
 #[test]
+fn what_a_failed_server_repeats_of_its_variables_reaches_nobody() {
+    let home = Home::new();
+    let mut up = home.server(json!({"tools": [], "last_words": ["key s3cret-value is wrong"]}));
+    up["env"] = json!({"API_KEY": "s3cret-value"});
+    home.serve(json!({"up": up}));
+    let mut session = Session::start(&home.arguments());
+    // A request that waits for all servers.
+    session.modern("tools/list", &json!({}));
+    let about = session.modern("server/discover", &json!({}))["result"].take();
+    let said = about["instructions"].as_str().expect("text");
+    assert!(said.contains("key *** is wrong"), "{said}");
+    eventually("it is logged", || session.said().contains("key *** is wrong"));
+    assert!(!session.said().contains("s3cret-value"), "{}", session.said());
+}
+
+#[test]
 fn a_mute_server_is_given_up_and_holds_up_nobody_else_for_longer() {
     let home = Home::new();
     let mut mute = home.server(json!({"tools": [], "mute": true, "banner": true}));

@@ -234,7 +234,7 @@ impl Web {
 
 impl Reply {
     #[track_caller]
-    fn begin(stream: TcpStream) -> Self {
+    pub(crate) fn begin(stream: TcpStream) -> Self {
         let mut stream = BufReader::new(stream);
         let status = line(&mut stream);
         let status = status.split(' ').nth(1).and_then(|status| status.parse().ok());

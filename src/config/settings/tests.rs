@@ -1,6 +1,8 @@
 //! The settings file, and which place wins.
 
 use super::*;
+use crate::source::upstream::client::Protocol;
+use crate::source::upstream::clients::Scope;
 
 fn parse(text: &str) -> Result<Settings, String> {
     let document =
@@ -15,7 +17,7 @@ fn a_file_can_say_everything() {
          [approval]\nmode = 'client'\n[limits]\ntool_timeout_seconds = 2\nmax_message_bytes = 10\nconcurrent_calls = 4\n\
          [breaker]\nfailure_threshold = 5\ncooldown_seconds = 0.5\n[view]\ninclude_groups = ['file']\nallow = ['x']\ndeny = ['y']\n\
          [log]\nfile = 'l'\nformat = 'json'\nfilter = 'debug'\n[activity]\nfile = 'c'\n\
-         [upstream.time]\nprotocol = 'legacy'\ntrust_annotations = true\nmax_concurrency = 1\nrequired = false\ninherit_env = ['A']\nstrict_output = true\n",
+         [upstream.time]\nprotocol = 'legacy'\ntrust_annotations = true\nmax_concurrency = 1\nrequired = false\ninherit_env = ['A']\nstrict_output = true\nscope = 'per_client'\nmax_clients = 3\nclient_idle_seconds = 0.5\n",
     )
     .unwrap();
     assert_eq!(settings.activity.file, Some("c".into()));
@@ -26,6 +28,11 @@ fn a_file_can_say_everything() {
     assert!(settings.view.view().deny.contains("y"));
     let operator = settings.upstream["time"].operator();
     assert_eq!((operator.protocol, operator.max_concurrency), (Protocol::Legacy, 1));
+    let idle = Duration::from_millis(500);
+    assert_eq!(operator.scope, Scope::PerClient { most: 3, idle });
+    let plain = parse("[upstream.time]\nmax_clients = 3").unwrap().upstream["time"].operator();
+    assert_eq!(plain.scope, Scope::Shared);
+    assert!(parse("[upstream.time]\nscope = 'client'").unwrap_err().contains("per_client"));
     assert_eq!(settings.upstream["time"].trust_annotations, Some(true));
     assert_eq!(settings.upstream["time"].required, Some(false));
 }

@@ -2,12 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::clients::Scope;
 use super::config::{Http, Server, Stdio, Transport};
-use super::env::Resolved;
-use super::secret::Secret;
-
-/// The shortest value that is taken for a secret where a server repeats it.
-const SECRET_CHARS: usize = 8;
 
 /// A server as its operator is told of it; no value of a header or the environment is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +14,8 @@ pub struct About {
     pub required: bool,
     /// How it is reached.
     pub reached: Reached,
+    /// Who shares the connections to it.
+    pub scope: Scope,
     /// Whether it is of the newer era, and which version it speaks, once that is known.
     pub protocol: Option<(bool, String)>,
     /// Why it failed, if it did.
@@ -42,19 +40,22 @@ pub enum Reached {
         transport: &'static str,
         /// The URL as it is written, without user and query, which may hold a key.
         url: String,
+        /// The proxy in between, without user and password.
+        proxy: Option<String>,
     },
 }
 
 impl About {
     pub(super) fn new(
-        server: &Server,
-        resolved: Option<&Resolved>,
-        program: Option<PathBuf>,
+        (server, scope): (&Server, Scope),
+        (program, proxy): (Option<PathBuf>, Option<String>),
         protocol: Option<(bool, String)>,
         failure: Option<(Vec<String>, String)>,
     ) -> Self {
-        let by_url =
-            |transport, Http { url, .. }: &Http| Reached::Url { transport, url: shown(url) };
+        let by_url = |transport, Http { url, .. }: &Http| {
+            let (url, proxy) = (shown(url), proxy.clone());
+            Reached::Url { transport, url, proxy }
+        };
         let reached = match &server.transport {
             Transport::Stdio(Stdio { command, .. }) => {
                 Reached::Command { command: command.clone(), program }
@@ -62,19 +63,15 @@ impl About {
             Transport::Http(http) => by_url("streamable-http", http),
             Transport::Sse(http) => by_url("sse", http),
         };
-        let secrets: Vec<&Secret> = match resolved {
-            Some(Resolved::Stdio { env, .. }) => env.values().collect(),
-            _ => Vec::new(),
-        };
-        let masked = |text: &String| masked(text, secrets.iter().copied());
         let (last_words, failure) = failure.unzip();
         Self {
             server: server.name.clone(),
             required: server.required,
             reached,
+            scope,
             protocol,
-            failure: failure.as_ref().map(masked),
-            last_words: last_words.iter().flatten().map(masked).collect(),
+            failure,
+            last_words: last_words.unwrap_or_default(),
         }
     }
 }
@@ -86,13 +83,6 @@ fn shown(url: &str) -> String {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}{path}")
-}
-
-/// Takes the values of variables out of a text; short ones and paths are no secrets.
-fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a Secret>) -> String {
-    let values = secrets.map(Secret::expose);
-    let secret = |value: &&str| value.len() >= SECRET_CHARS && !value.starts_with('/');
-    values.filter(secret).fold(text.to_owned(), |text, value| text.replace(value, "***"))
 }
 
 #[cfg(test)]
@@ -110,12 +100,5 @@ mod tests {
         ] {
             assert_eq!(shown(written), expected);
         }
-    }
-
-    #[test]
-    fn what_a_server_repeats_of_its_variables_is_not_told() {
-        let secrets = ["s3cret-value", "short", "/a/long/path"].map(Secret::new);
-        let told = masked("s3cret-value is short, s3cret-value /a/long/path", secrets.iter());
-        assert_eq!(told, "*** is short, *** /a/long/path");
     }
 }

@@ -227,6 +227,11 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Returns whether a server of the newer era wants to know something before it answers.
+pub(super) fn is_asking(result: &Map<String, Value>) -> bool {
+    result.get("resultType").and_then(Value::as_str) == Some("input_required")
+}
+
 /// Asks a call's client everything that a server of the newer era wants to know, all at once.
 pub(super) async fn answers(
     result: &Map<String, Value>,

@@ -21,7 +21,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answers, Pause, Underway};
-use super::http::Mirrors;
 use super::notices::Notices;
 use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
@@ -44,7 +43,7 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(super) const MISSING_CAPABILITY: i32 = -32021;
 
 /// The most rounds that a call may take without an answer.
-const ROUNDS: usize = 8;
+pub(super) const ROUNDS: usize = 8;
 /// The most pages of a list that are read.
 const PAGES: usize = 1_000;
 /// How long a server may take to read that a call is cancelled.
@@ -101,7 +100,7 @@ pub(super) enum Unanswered {
 pub(super) struct Handler {
     changed: Arc<Notify>,
     /// The calls that it may ask about.
-    underway: Arc<Underway>,
+    pub(super) underway: Arc<Underway>,
 }
 
 impl From<CallError> for Unanswered {
@@ -162,11 +161,6 @@ impl Connection {
     /// Returns whether that is of the newer era.
     pub(super) fn is_newer(&self) -> bool {
         self.running.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
-    }
-
-    /// Sets which arguments go into headers as well.
-    pub(super) fn mirror(&self, mirrors: Mirrors) {
-        self.pending.mirror(mirrors);
     }
 
     /// Returns what the server says about how to use it.
@@ -291,7 +285,7 @@ impl Connection {
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             (params.input_responses, params.request_state) = answers;
             let result = self.round(params, (deadline, pause), cx).await?;
-            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+            if !asks::is_asking(&result) {
                 return Ok(result);
             }
             answers = asks::answers(&result, cx, pause).await?;

@@ -1,17 +1,20 @@
 //! Upstream servers that are reached by URL: what is sent to them, and how.
 //!
-//! Nothing is followed that the file does not name: no redirect, no proxy, no cookie. Nothing is
-//! sent twice. What is read is bounded, and what a server says of a refusal is shown, shortened.
+//! Nothing is followed that the file does not name, but for a proxy of the environment: no
+//! redirect, no cookie. Nothing is sent twice. What is read is bounded, and what a server says of
+//! a refusal is shown, shortened.
 
 mod events;
 mod headers;
 mod mirror;
 mod older;
+mod proxy;
 mod reply;
 mod streamable;
+mod trust;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -19,6 +22,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder};
 use url::Url;
 
+use self::proxy::Proxy;
+use self::trust::Trust;
 use super::env::Endpoint;
 
 pub(super) use self::mirror::{Mirrors, learn};
@@ -33,6 +38,16 @@ const IDLE: Duration = Duration::from_secs(4);
 /// How long a message may take that has no answer.
 const TELLING: Duration = Duration::from_secs(10);
 
+/// What all servers that are reached by URL have in common.
+#[derive(Debug)]
+pub(super) struct Network {
+    trust: Trust,
+    /// Where proxies and certificates are named.
+    environment: BTreeMap<String, String>,
+    /// The longest message that is read.
+    limit: usize,
+}
+
 /// A server and the way to it.
 #[derive(Clone)]
 pub(super) struct Remote {
@@ -40,15 +55,60 @@ pub(super) struct Remote {
     server: String,
     client: Client,
     url: Url,
+    proxy: Option<Proxy>,
     /// The headers of every request.
     headers: HeaderMap,
     /// The longest message that is read.
     limit: usize,
 }
 
+impl Network {
+    /// Makes it of the environment, from which what is needed is read later.
+    pub(super) fn new(environment: BTreeMap<String, String>, limit: usize) -> Self {
+        Self { trust: Trust::default(), environment, limit }
+    }
+
+    /// Returns the proxy that a URL is reached through, as it may be shown.
+    pub(super) fn proxy_of(&self, url: &Url) -> Option<String> {
+        proxy::of(url, &self.environment).ok()?.map(|proxy| proxy.shown())
+    }
+
+    /// Makes what sends requests to a URL, through a proxy or not.
+    fn client(&self, url: &Url, proxy: Option<&Proxy>) -> Result<Client, String> {
+        // Reading whom to trust takes time, and most servers are near.
+        let is_secure = url.scheme() == "https" || proxy.is_some_and(Proxy::is_secure);
+        let tls = if is_secure { self.trust.config(&self.environment)? } else { trust::nobody()? };
+        let builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            // None but ours below.
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .http1_only();
+        let builder = match proxy {
+            Some(proxy) => {
+                let all = reqwest::Proxy::all(proxy.uri.to_string()).map_err(reply::broken)?;
+                builder.proxy(match proxy.authorization.clone() {
+                    Some(authorization) => all.custom_http_auth(authorization),
+                    None => all,
+                })
+            }
+            None => builder,
+        };
+        builder.build().map_err(reply::broken)
+    }
+}
+
 impl Remote {
     /// Prepares what every request to a server has.
-    pub(super) fn new(server: &str, endpoint: &Endpoint, limit: usize) -> Result<Self, String> {
+    pub(super) fn new(
+        server: &str,
+        endpoint: &Endpoint,
+        network: &Network,
+    ) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
             let named = HeaderName::from_bytes(name.as_bytes());
@@ -64,18 +124,10 @@ impl Remote {
         }
         let agent = concat!("iris-mcp/", env!("CARGO_PKG_VERSION"));
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(agent));
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
-            .http1_only()
-            .build()
-            .map_err(reply::broken)?;
-        Ok(Self { server: server.to_owned(), client, url: endpoint.url.clone(), headers, limit })
+        let proxy = proxy::of(&endpoint.url, &network.environment)?;
+        let client = network.client(&endpoint.url, proxy.as_ref())?;
+        let (server, url) = (server.to_owned(), endpoint.url.clone());
+        Ok(Self { server, client, url, proxy, headers, limit: network.limit })
     }
 
     /// Begins a request; `url` is the server's own or one it named.
@@ -112,17 +164,6 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Trusts what browsers trust, with cryptography that needs no more than a C compiler.
-fn tls() -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,7 +173,8 @@ mod tests {
         let url = Url::parse("http://127.0.0.1:1/path-key?query-key").unwrap();
         let headers = headers.iter();
         let headers = headers.map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
-        Remote::new("s", &Endpoint { url, headers: headers.collect() }, 9)
+        let network = Network::new(BTreeMap::new(), 9);
+        Remote::new("s", &Endpoint { url, headers: headers.collect() }, &network)
     }
 
     #[test]

@@ -16,12 +16,19 @@ pub(super) struct LastWords(Mutex<Vec<String>>);
 
 impl LastWords {
     /// Waits a moment; says whether the server ended and how, and what it wrote last.
-    pub(super) async fn hear(&self, child: &Child) -> (bool, String) {
+    ///
+    /// What it repeats of its variables is `masked`.
+    pub(super) async fn hear(
+        &self,
+        child: &Child,
+        masked: impl Fn(&str) -> String,
+    ) -> (bool, String) {
         let exit = tokio::time::timeout(LAST_WORDS, child.wait()).await.ok();
         let ended = exit.is_some();
         let how = exit.map(|exit| format!("; it ended: {exit}")).unwrap_or_default();
         let mut lines = child.last_stderr();
         lines.drain(..lines.len().saturating_sub(TOLD_LINES));
+        let lines: Vec<String> = lines.iter().map(|line| masked(line)).collect();
         let words = how + &joined(&lines);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = lines;
         (ended, words)

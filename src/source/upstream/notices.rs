@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::progress::Progress;
 use crate::relay::{Event, Events};
-use crate::tool::Level;
+use crate::tool::{Level, SessionId};
 
 /// A log message.
 const MESSAGE: &str = "notifications/message";
@@ -20,12 +20,14 @@ const UPDATED: &str = "notifications/resources/updated";
 /// The `_meta` key that names the stream a notification came on.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Where the notifications of one server go, whatever connection they come on.
+/// Where the notifications of one server go, on whichever connection of a line they come.
 #[derive(Debug)]
 pub(super) struct Notices {
     /// What messages call the server.
     pub(super) server: String,
     events: Events,
+    /// The only session that anything concerns, if its connections are one client's own.
+    only: Option<SessionId>,
     /// Notified when something besides the tools is to be listed anew.
     pub(super) changed: Notify,
     /// Whether the server is of the newer era, in which logs belong to requests.
@@ -37,10 +39,11 @@ pub(super) struct Notices {
 pub(super) struct Of(pub(super) ProgressToken);
 
 impl Notices {
-    pub(super) fn new(server: &str, events: Events) -> Self {
+    pub(super) fn new(server: &str, events: Events, only: Option<SessionId>) -> Self {
         Self {
             server: server.to_owned(),
             events,
+            only,
             changed: Notify::new(),
             newer: AtomicBool::new(false),
         }
@@ -89,7 +92,8 @@ impl Notices {
         params.insert("logger".to_owned(), logger.into());
         let (known, told) = progress.log(&params, level, of);
         if !known && !self.newer.load(Ordering::Relaxed) {
-            self.events.tell(Event::Log { level, params, told });
+            let only = self.only.clone();
+            self.events.tell(Event::Log { level, params, told, only });
         }
     }
 
@@ -103,7 +107,8 @@ impl Notices {
                 params.shift_remove("_meta");
             }
         }
-        self.events.tell(Event::Updated { source: self.server.clone(), uri, params });
+        let (source, only) = (self.server.clone(), self.only.clone());
+        self.events.tell(Event::Updated { source, uri, params, only });
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use rmcp::model::{
     ClientRequest, CustomRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0,
     RequestId, ServerJsonRpcMessage, ServerRequest, ServerResult,
@@ -24,6 +25,8 @@ use super::notices;
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     state: Mutex<State>,
+    /// Which arguments go into headers as well, on all connections to the server.
+    mirrors: Arc<ArcSwap<Mirrors>>,
     /// Whether no more requests should be made on the connection.
     left: CancellationToken,
     /// Whether the transport is closed and everything said.
@@ -40,8 +43,6 @@ struct State {
     fates: HashMap<RequestId, Fate>,
     /// Why the connection could not be used.
     reason: Option<String>,
-    /// Which arguments go into headers as well.
-    mirrors: Arc<Mirrors>,
 }
 
 /// What became of a request that the server did not answer.
@@ -69,6 +70,10 @@ fn question(mut value: Value) -> Result<ServerJsonRpcMessage, Value> {
 }
 
 impl Pending {
+    pub(super) fn new(mirrors: Arc<ArcSwap<Mirrors>>) -> Self {
+        Self { mirrors, ..Self::default() }
+    }
+
     /// Notes a request that is about to be sent.
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
         let JsonRpcMessage::Request(request) = message else { return };
@@ -170,14 +175,9 @@ impl Pending {
         self.state().reason.clone()
     }
 
-    /// Sets which arguments go into headers as well.
-    pub(super) fn mirror(&self, mirrors: Mirrors) {
-        self.state().mirrors = Arc::new(mirrors);
-    }
-
     /// Returns which arguments go into headers as well.
     pub(super) fn mirrors(&self) -> Arc<Mirrors> {
-        Arc::clone(&self.state().mirrors)
+        self.mirrors.load_full()
     }
 
     /// Says that no more requests should be made on the connection.

@@ -10,12 +10,14 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::client::{CallError, Connection, MCP_CALL_FAILED};
+use super::asks::{self, Pause};
+use super::client::{CallError, Connection, MCP_CALL_FAILED, MCP_CONTINUATION_LIMIT, ROUNDS};
+use super::line::Line;
 use super::offers::Abilities;
 use super::pending::Fate;
 use super::server::Upstream;
 use crate::relay::{Relay, RelayError, Watch};
-use crate::tool::{CallContext, Era, Failure, Level};
+use crate::tool::{CallContext, Failure, Level};
 
 /// How long a server may take for a request of our own.
 const OWN: Duration = Duration::from_secs(10);
@@ -32,6 +34,12 @@ enum Unanswered {
     Error(RelayError),
     /// The server had forgotten the session.
     Forgotten,
+}
+
+/// Returns whether a server may ask for something before it answers a request (MCP 2026-07-28
+/// §basic/patterns/mrtr).
+fn may_ask(method: &str) -> bool {
+    matches!(method, "prompts/get" | "resources/read")
 }
 
 impl Connection {
@@ -71,7 +79,8 @@ impl Connection {
         }
     }
 
-    /// Passes a client's request on, once, before `deadline`.
+    /// Passes a client's request on before `deadline`, once a round; what the server asks for is
+    /// asked of the client.
     async fn pass(
         &self,
         (method, params): (&str, &Map<String, Value>),
@@ -79,22 +88,57 @@ impl Connection {
         cx: &CallContext,
     ) -> Result<Value, Unanswered> {
         let busy = || Unanswered::Error(self.broken("it was busy; the request was not sent"));
-        let slot = tokio::select! {
-            slot = self.calls.acquire() => slot,
+        let place = tokio::select! {
+            Ok(place) = Arc::clone(&self.calls).acquire_owned() => place,
             () = tokio::time::sleep_until(deadline) => return Err(busy()),
             () = cx.cancelled.cancelled() => return Err(Unanswered::Error(cancelled())),
         };
-        let params = Value::Object(params.clone());
-        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        let pause = Arc::new(Pause::new(Arc::clone(&self.calls), place));
+        let mut params = params.clone();
+        for _ in 0..=ROUNDS {
+            let request = (method, params.clone());
+            let result = self.pass_once(request, (deadline, &pause), cx).await?;
+            let asks = match &result {
+                Value::Object(asks) if may_ask(method) && asks::is_asking(asks) => asks,
+                _ => return Ok(result),
+            };
+            let (answers, state) =
+                asks::answers(asks, cx, &pause).await.map_err(|error| self.unasked(error))?;
+            for (key, value) in [
+                ("inputResponses", answers.map(|it| json!(it))),
+                ("requestState", state.map(Value::from)),
+            ] {
+                params.shift_remove(key);
+                params.extend(value.map(|value| (key.to_owned(), value)));
+            }
+        }
+        let message = format!("{} wanted more than {ROUNDS} rounds for one request", self.server);
+        let failure = Failure::new(MCP_CONTINUATION_LIMIT, message);
+        Err(self.unasked(CallError::Failed(failure)))
+    }
+
+    async fn pass_once(
+        &self,
+        (method, params): (&str, Map<String, Value>),
+        (deadline, pause): (Instant, &Arc<Pause>),
+        cx: &CallContext,
+    ) -> Result<Value, Unanswered> {
+        let params = Some(Value::Object(params));
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let options = PeerRequestOptions::no_options().with_meta(self.handed_on(cx));
+        let underway = &self.running.service().underway;
         let route = self.progress.begin(cx);
+        let entry = may_ask(method).then(|| underway.begin(cx, pause));
         let sent = self.running.send_cancellable_request(request, options).await;
         let sent = sent.map_err(|error| Unanswered::Error(self.broken(&error.to_string())));
         let mut handle: RequestHandle<RoleClient> = sent?;
         route.sent(&handle.progress_token);
+        if let Some(entry) = &entry {
+            entry.sent(handle.id.clone());
+        }
         let answer = tokio::select! {
             answer = &mut handle.rx => answer,
-            () = tokio::time::sleep_until(deadline) => {
+            () = pause.expired(deadline) => {
                 self.give_up(&handle, "the time for the request is up").await;
                 return Err(Unanswered::Error(self.broken("it did not answer in time")));
             }
@@ -103,20 +147,24 @@ impl Connection {
                 return Err(Unanswered::Error(cancelled()));
             }
         };
-        drop((route, slot));
+        drop((route, entry));
         self.read(answer, &handle.id)
     }
 
+    /// Says why a client could not be asked.
+    fn unasked(&self, error: CallError) -> Unanswered {
+        Unanswered::Error(match error {
+            CallError::Failed(Failure { code, message, .. }) => {
+                let data = json!({"code": code.as_str(), "upstream": self.server});
+                RelayError { code: INTERNAL, message, data: Some(data) }
+            }
+            CallError::Broken(_) | CallError::Interrupted(_) => cancelled(),
+        })
+    }
+
     /// Returns what of a client's `_meta` goes on: all that is not between the client and us.
-    ///
-    /// What the client can be asked is only said where it can be: in the older era a prompt or a
-    /// resource cannot ask for anything.
     fn handed_on(&self, cx: &CallContext) -> RequestMetaObject {
-        let mut meta = if cx.client.era == Era::Modern {
-            self.passed_on(cx)
-        } else {
-            RequestMetaObject::new()
-        };
+        let mut meta = self.passed_on(cx);
         for (key, value) in &cx.client.meta {
             if key != PROGRESS && !key.starts_with(PROTOCOL) {
                 meta.insert(key.clone(), value.clone());
@@ -170,27 +218,29 @@ fn cancelled() -> RelayError {
 }
 
 impl Upstream {
-    async fn connected(&self, cx: &CallContext) -> Result<Arc<Connection>, RelayError> {
-        let connection = self.reached(cx).await.map_err(|error| match error {
-            CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
-            CallError::Broken(_) | CallError::Interrupted(_) => cancelled(),
-        })?;
-        self.heed_level(&connection, cx).await;
+    async fn connected(
+        &self,
+        line: &Line,
+        cx: &CallContext,
+    ) -> Result<Arc<Connection>, RelayError> {
+        let reached = self.reached(line, cx).await;
+        let connection = reached.map_err(|error| self.unreached(error))?;
+        heed_level(line, &connection, cx).await;
         Ok(connection)
     }
 
-    /// Sees to it that a server of the older era says what the client of a call wants to hear.
-    pub(super) async fn heed_level(&self, connection: &Connection, cx: &CallContext) {
-        if let Some(level) = cx.client.log_level.filter(|_| !connection.is_newer())
-            && self.wanted().lower_level(level)
-        {
-            connection.tell(self.wanted()).await;
+    fn unreached(&self, error: CallError) -> RelayError {
+        match error {
+            CallError::Failed(Failure { message, .. }) => unavailable(self.name(), &message),
+            CallError::Broken(_) | CallError::Interrupted(_) => cancelled(),
         }
     }
 
+    /// Tells the server the least level that any client wants; where clients are kept apart, each
+    /// line is told its own client's with the next request.
     async fn set_level(&self, params: &Map<String, Value>) {
         let level = params.get("level").and_then(Value::as_str).and_then(Level::parse);
-        let Some(level) = level else { return };
+        let Some(level) = level.filter(|_| self.apart().is_none()) else { return };
         self.wanted().set_level(level);
         if let Some(connection) = self.current().await
             && !connection.is_newer()
@@ -198,6 +248,15 @@ impl Upstream {
         {
             connection.tell(self.wanted()).await;
         }
+    }
+}
+
+/// Sees to it that a server of the older era says what the client of a call wants to hear.
+pub(super) async fn heed_level(line: &Line, connection: &Connection, cx: &CallContext) {
+    if let Some(level) = cx.client.log_level.filter(|_| !connection.is_newer())
+        && line.wanted().lower_level(level)
+    {
+        connection.tell(line.wanted()).await;
     }
 }
 
@@ -213,10 +272,11 @@ impl Relay for Upstream {
             self.set_level(&params).await;
             return Ok(json!({}));
         }
+        let line = self.line(cx).map_err(|error| self.unreached(error))?;
         let limit = self.limit(cx);
         let mut deadline = None;
         for _ in 0..2 {
-            let connection = self.connected(cx).await?;
+            let connection = self.connected(&line, cx).await?;
             if method == "completion/complete" && !connection.offers().completions {
                 return Ok(json!({"completion": {"values": [], "hasMore": false}}));
             }
@@ -231,19 +291,21 @@ impl Relay for Upstream {
     }
 
     async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError> {
-        let connection = self.connected(cx).await?;
+        let line = self.line(cx).map_err(|error| self.unreached(error))?;
+        let connection = self.connected(&line, cx).await?;
         if !connection.offers().subscriptions {
             let message = format!("{} does not tell of changes of resources", self.name());
             return Err(RelayError { code: NO_METHOD, message, data: Some(json!({"uri": uri})) });
         }
         // Wanted before it is told, so that nobody takes it back in between.
-        let watch = self.wanted().watch(uri);
+        let watch = line.wanted().watch(uri);
         if connection.is_newer() {
             // One that does not agree will not tell; what is wanted stays wanted.
-            drop(tokio::time::timeout(OWN, self.wanted().is_heard(uri)).await);
-            return Ok(watch);
+            drop(tokio::time::timeout(OWN, line.wanted().is_heard(uri)).await);
+        } else {
+            connection.follow(uri).await?;
         }
-        connection.follow(uri).await?;
-        Ok(watch)
+        // A line over which something is heard is in use.
+        Ok(Watch::new(move || drop((watch, line))))
     }
 }

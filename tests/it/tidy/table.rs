@@ -123,6 +123,8 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("rustls", &["source/upstream/http"]),
+    ("rustls_native_certs", &["source/upstream/http"]),
+    ("hyper_util", &["source/upstream/http"]),
     ("webpki_roots", &["source/upstream/http"]),
     ("bollard", &["command/docker"]),
 ];

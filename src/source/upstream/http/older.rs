@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::events::{Events, Item};
-use super::reply::{Reply, clean, lost};
+use super::reply::{Reply, clean};
 use super::{Remote, TELLING};
 use crate::source::upstream::pending::{Fate, Pending};
 
@@ -47,7 +47,7 @@ impl Older {
         ended: CancellationToken,
     ) -> Result<Self, String> {
         let response = remote.request(Method::GET, &remote.url, EVENTS).send().await;
-        let response = response.map_err(|error| lost(error).text().to_owned())?;
+        let response = response.map_err(|error| remote.lost(error).text().to_owned())?;
         let mut events = match remote.sort(response).await {
             Ok(Reply::Events(events)) => events,
             Ok(_) => return Err("it answered with something else than events; check `url`, and that `type` is not `http`".to_owned()),
@@ -168,7 +168,7 @@ impl Transport<RoleClient> for Older {
 
 /// Posts a message; the answer comes on the stream, or is a refusal.
 async fn taken(remote: &Remote, post: reqwest::RequestBuilder) -> Result<(), Fate> {
-    let response = post.send().await.map_err(lost)?;
+    let response = post.send().await.map_err(|error| remote.lost(error))?;
     if response.status().is_success() {
         return Ok(());
     }

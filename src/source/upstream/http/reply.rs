@@ -173,13 +173,24 @@ fn advice(status: StatusCode, headers: &HeaderMap, url: &Url) -> String {
         406 => "it answers neither in JSON nor in events; check `url`".to_owned(),
         415 => "it does not take JSON; check `url`".to_owned(),
         413 => "the message is too long for it".to_owned(),
-        429 => {
-            let wait = header(RETRY_AFTER).map(|wait| format!(" (it says to wait {})", clean(wait)));
-            format!("it is asked too often{}", wait.unwrap_or_default())
-        }
+        407 => "a proxy wants to know who asks; put user and password into the URL in HTTP_PROXY".to_owned(),
+        429 => format!("it is asked too often{}", later(headers)),
         400..=499 => "it does not accept the request".to_owned(),
-        502..=504 => "a server behind it is not there".to_owned(),
+        503 => format!("it, or a server behind it, is not there for now{}", later(headers)),
+        502 | 504 => "a server behind it is not there".to_owned(),
         _ => "it failed".to_owned(),
+    }
+}
+
+/// Says when a server wants to be asked again, if it does (RFC 9110 §10.2.3).
+fn later(headers: &HeaderMap) -> String {
+    let said = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
+    match said {
+        None | Some("") => String::new(),
+        Some(seconds) if seconds.bytes().all(|digit| digit.is_ascii_digit()) => {
+            format!("; try again in {} s", clean(seconds))
+        }
+        Some(date) => format!("; try again after {}", clean(date)),
     }
 }
 
@@ -226,11 +237,21 @@ pub(super) fn broken(error: reqwest::Error) -> String {
     source.to_string()
 }
 
-/// Says what becomes of a request that got no response.
-pub(super) fn lost(error: reqwest::Error) -> Fate {
-    if error.is_connect() || error.is_builder() {
-        Fate::NotRun(format!("it cannot be reached: {}", broken(error)))
-    } else {
-        Fate::Unknown(format!("the connection broke: {}", broken(error)))
+impl Remote {
+    /// Says what becomes of a request that got no response.
+    pub(super) fn lost(&self, error: reqwest::Error) -> Fate {
+        let was_made = !error.is_connect() && !error.is_builder();
+        let mut why = broken(error);
+        // The library has no other way to say so.
+        if why.contains("UnknownIssuer") {
+            why.push_str("; if its certificate is from an authority of your own, add that to the system's, or name its file in SSL_CERT_FILE");
+        }
+        let through = self.proxy.as_ref().map(|proxy| format!(" {}", proxy.told()));
+        let through = through.unwrap_or_default();
+        if was_made {
+            Fate::Unknown(format!("the connection{through} broke: {why}"))
+        } else {
+            Fate::NotRun(format!("it cannot be reached{through}: {why}"))
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::events::{Events, Item};
-use super::super::reply::{Refusal, Reply, broken, clean, lost};
+use super::super::reply::{Refusal, Reply, broken, clean};
 use super::super::{TELLING, headers};
 use super::{BOTH, EVENTS, Inner, Session};
 use crate::source::upstream::asks::Origin;
@@ -75,7 +75,7 @@ impl Inner {
         let response = match post.send().await {
             Ok(response) => response,
             Err(error) => {
-                let fate = lost(error);
+                let fate = self.remote.lost(error);
                 if matches!(fate, Fate::NotRun(_)) {
                     self.give_up(request, &fate);
                 }
@@ -136,8 +136,12 @@ impl Inner {
                 return Ok(());
             }
         }
-        let whoever_asks =
-            [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+        let whoever_asks = [
+            StatusCode::UNAUTHORIZED,
+            StatusCode::FORBIDDEN,
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
         if whoever_asks.contains(&status) || status.is_redirection() {
             self.give_up(request, &fate);
         }

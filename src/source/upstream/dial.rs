@@ -1,0 +1,272 @@
+//! How one server is reached: what its description comes to, and a connection made of that.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+
+use super::Operator;
+use super::about::About;
+use super::client::{Connection, Protocol};
+use super::config::Server;
+use super::env::{Endpoint, Host, Resolved, resolve};
+use super::http::{Mirrors, Older, Remote, Streamable};
+use super::last_words::{LastWords, chain};
+use super::line::Link;
+use super::notices::Notices;
+use super::pending::Pending;
+use super::secret::{Secret, masked};
+use super::server::Shared;
+use super::wire::Wire;
+use crate::process::{Child, Spec, base_environment, resolve_program};
+
+/// A server as it is described in a file, and what was found out about it.
+#[derive(Debug)]
+pub(super) struct Dial {
+    pub(super) server: Server,
+    pub(super) operator: Operator,
+    pub(super) shared: Arc<Shared>,
+    /// What its description came to, once; a restart uses it again.
+    resolved: OnceLock<Resolved>,
+    /// The era it was found to be of.
+    era: std::sync::Mutex<Option<Protocol>>,
+    last_words: LastWords,
+    /// Which arguments go into headers as well.
+    pub(super) mirrors: Arc<ArcSwap<Mirrors>>,
+}
+
+/// Why a server that was started cannot be spoken to.
+#[derive(Debug)]
+struct Unconnected {
+    reason: String,
+    /// Whether it ended by itself.
+    ended: bool,
+}
+
+impl From<String> for Unconnected {
+    fn from(reason: String) -> Self {
+        Self { reason, ended: false }
+    }
+}
+
+impl Dial {
+    pub(super) fn new(server: Server, operator: Operator, shared: Arc<Shared>) -> Self {
+        Self {
+            server,
+            operator,
+            shared,
+            resolved: OnceLock::new(),
+            era: std::sync::Mutex::default(),
+            last_words: LastWords::default(),
+            mirrors: Arc::default(),
+        }
+    }
+
+    /// Returns what its description came to, if it came to anything yet.
+    pub(super) fn found(&self) -> Option<&Resolved> {
+        self.resolved.get()
+    }
+
+    /// Returns until when it has to be ready that is started now.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.server.startup_timeout
+    }
+
+    /// Says that it was not.
+    pub(super) fn not_ready(&self, words: &str) -> String {
+        let seconds = self.server.startup_timeout.as_secs_f64();
+        format!("it was not ready within {seconds} s (startup_timeout_sec){words}")
+    }
+
+    /// Hears what a process said last.
+    pub(super) async fn last_words(&self, child: &Child) -> String {
+        self.hear(child).await.1
+    }
+
+    async fn hear(&self, child: &Child) -> (bool, String) {
+        self.last_words.hear(child, |line| self.masked(line)).await
+    }
+
+    /// Returns a text of the server's without the values of its variables.
+    pub(super) fn masked(&self, text: &str) -> String {
+        match self.resolved.get() {
+            Some(Resolved::Stdio { env, .. }) => masked(text, env.values()),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Connects in the era that was asked for, or that the server was found to be of.
+    pub(super) async fn connect(
+        &self,
+        notices: &Arc<Notices>,
+        deadline: Instant,
+    ) -> Result<Link, String> {
+        let asked = self.operator.protocol;
+        let known = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        let connected = match (asked, known) {
+            (Protocol::Auto, None) => self.probe(notices, deadline).await,
+            (Protocol::Auto, Some(known)) => self.connect_as(notices, known, deadline).await,
+            _ => self.connect_as(notices, asked, deadline).await,
+        };
+        // One that cannot be spoken to as before is asked again next time.
+        let newer = connected.as_ref().ok().map(|link| link.connection.is_newer());
+        let found = newer.map(|newer| if newer { Protocol::Modern } else { Protocol::Legacy });
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        connected.map_err(|error| error.reason)
+    }
+
+    /// Connects to a server of an unknown era.
+    ///
+    /// Some servers of the older era end at any request but `initialize`; such a one is started
+    /// again and only asked that.
+    async fn probe(&self, notices: &Arc<Notices>, deadline: Instant) -> Result<Link, Unconnected> {
+        match self.connect_as(notices, Protocol::Auto, deadline).await {
+            Err(Unconnected { reason: _, ended: true }) => {
+                self.connect_as(notices, Protocol::Legacy, deadline).await
+            }
+            connected => connected,
+        }
+    }
+
+    async fn connect_as(
+        &self,
+        notices: &Arc<Notices>,
+        protocol: Protocol,
+        deadline: Instant,
+    ) -> Result<Link, Unconnected> {
+        let (endpoint, is_sse) = match self.resolved()? {
+            Resolved::Stdio { .. } => {
+                let (connection, child) = self.connect_child(notices, protocol, deadline).await?;
+                return Ok(Link { connection: Arc::new(connection), child: Some(child) });
+            }
+            Resolved::Http(endpoint) => (endpoint, false),
+            Resolved::Sse(endpoint) => (endpoint, true),
+        };
+        // Servers with the old transport are of the older era, unless somebody knows better.
+        let guessed = is_sse && protocol == Protocol::Auto;
+        let protocol = if guessed { Protocol::Legacy } else { protocol };
+        let opened = self.connect_remote(notices, (endpoint, is_sse), protocol);
+        let connection = self.in_time(deadline, opened).await?;
+        Ok(Link { connection: Arc::new(connection), child: None })
+    }
+
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        opened: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        match tokio::time::timeout_at(deadline, opened).await {
+            Ok(opened) => opened,
+            Err(_) => Err(self.not_ready("")),
+        }
+    }
+
+    async fn connect_remote(
+        &self,
+        notices: &Arc<Notices>,
+        (endpoint, is_sse): (&Endpoint, bool),
+        protocol: Protocol,
+    ) -> Result<Connection, String> {
+        let name = &self.server.name;
+        let remote = Remote::new(name, endpoint, &self.shared.network)?;
+        let ended = self.shared.ended.child_token();
+        let pending = Arc::new(Pending::new(Arc::clone(&self.mirrors)));
+        let (limit, shared) = (self.operator.max_concurrency, Arc::clone(&pending));
+        if is_sse {
+            let transport = Older::open(remote, shared, ended.child_token()).await?;
+            Connection::open(notices, (transport, pending), protocol, limit, ended).await
+        } else {
+            let tasks = self.shared.tasks.clone();
+            let transport = Streamable::new(remote, shared, tasks, ended.child_token());
+            Connection::open(notices, (transport, pending), protocol, limit, ended).await
+        }
+    }
+
+    async fn connect_child(
+        &self,
+        notices: &Arc<Notices>,
+        protocol: Protocol,
+        deadline: Instant,
+    ) -> Result<(Connection, Child), Unconnected> {
+        let mut child = self.start().await?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("its standard streams are not there".to_owned().into());
+        };
+        let (pending, bytes) = (Arc::<Pending>::default(), self.shared.max_message_bytes);
+        let name = &self.server.name;
+        let wire = Wire::new(name.clone(), (stdout, stdin), Arc::clone(&pending), bytes);
+        let ended = self.shared.ended.child_token();
+        let limit = self.operator.max_concurrency;
+        let opened = Connection::open(notices, (wire, pending), protocol, limit, ended);
+        // Kept until the end: a server whose streams are closed has other last words.
+        let mut opened = std::pin::pin!(opened);
+        match tokio::time::timeout_at(deadline, &mut opened).await {
+            Ok(Ok(connection)) => Ok((connection, child)),
+            Ok(Err(error)) => {
+                let (ended, words) = self.hear(&child).await;
+                let reason = format!("the handshake failed: {error}{words}");
+                Err(Unconnected { reason, ended })
+            }
+            Err(_) => Err(self.not_ready(&self.hear(&child).await.1).into()),
+        }
+    }
+
+    async fn start(&self) -> Result<Child, String> {
+        let resolved = self.resolved()?;
+        let Resolved::Stdio { command, args, cwd, env, .. } = resolved else {
+            return Err("it is no command".to_owned());
+        };
+        let spec = Spec {
+            name: self.server.name.clone(),
+            program: command.into(),
+            args: args.iter().map(Into::into).collect(),
+            cwd: Some(cwd.clone()),
+            env: self.environment(env),
+            ..Spec::default()
+        };
+        self.shared.processes.spawn(spec).await.map_err(|error| chain(&error))
+    }
+
+    fn environment(&self, env: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+        let mut environment =
+            base_environment(&self.shared.environment, &self.operator.inherit_env);
+        environment
+            .extend(env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        environment
+    }
+
+    /// Returns what its operator is told of it; `failure` is why it failed.
+    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&str>) -> About {
+        let resolved = self.resolved.get();
+        let program = match resolved {
+            Some(Resolved::Stdio { command, cwd, env, .. }) => {
+                resolve_program(command.as_ref(), &self.environment(env), Some(cwd)).ok()
+            }
+            _ => None,
+        };
+        let proxy = match resolved {
+            Some(Resolved::Http(endpoint) | Resolved::Sse(endpoint)) => {
+                self.shared.network.proxy_of(&endpoint.url)
+            }
+            _ => None,
+        };
+        let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
+        let failure = failure.map(|reason| self.last_words.apart(reason));
+        About::new((&self.server, self.operator.scope), (program, proxy), protocol, failure)
+    }
+
+    fn resolved(&self) -> Result<&Resolved, String> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
+        }
+        let host = Host {
+            variables: &self.shared.environment,
+            workspace: &self.shared.workspace,
+            read: &|path| std::fs::read(path),
+        };
+        let resolved = resolve(&self.server, host).map_err(|error| error.to_string())?;
+        Ok(self.resolved.get_or_init(|| resolved))
+    }
+}
