@@ -169,7 +169,9 @@ impl Session {
         };
         let took = began.elapsed();
         let rest = std::iter::from_fn(|| self.lines.recv_timeout(ANSWER).ok());
-        (status.code(), took, rest.map(|line| message(&line)).collect())
+        // A change of the lists may be told at any time.
+        let is_said = |said: &Value| said["method"] != "notifications/tools/list_changed";
+        (status.code(), took, rest.map(|line| message(&line)).filter(is_said).collect())
     }
 }
 
