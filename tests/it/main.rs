@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a fixture is a process that is to be killed")]
 
 mod activity;
+mod agent;
 mod approvals;
 mod artifacts;
 mod asks;
