@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod completions;
 mod flags;
+mod schema;
 mod search;
 mod serve;
 mod tools;
@@ -42,6 +43,8 @@ enum Command {
     Search(search::Search),
     /// Call one tool, through everything a client's call goes through.
     Call(call::Call),
+    /// Print the JSON schema of a file, for editors.
+    Schema(schema::Schema),
     /// Print completions for a shell.
     Completions(completions::Completions),
 }
@@ -86,8 +89,10 @@ pub fn run() -> ExitCode {
             return code.into();
         }
     };
-    if let Command::Completions(completions) = &cli.command {
-        return finish(completions.run::<Cli>());
+    match &cli.command {
+        Command::Completions(completions) => return finish(completions.run::<Cli>()),
+        Command::Schema(schema) => return finish(schema.run()),
+        _ => {}
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -100,7 +105,7 @@ pub fn run() -> ExitCode {
             Command::Tools(tools) => tools.run().await,
             Command::Search(search) => search.run().await,
             Command::Call(call) => call.run().await,
-            Command::Completions(_) => Ok(Exit::Ok),
+            Command::Schema(_) | Command::Completions(_) => Ok(Exit::Ok),
         }
     });
     // A read of standard input may never end; nothing else is left by now.

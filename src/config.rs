@@ -8,6 +8,7 @@ pub mod agent;
 pub mod artifacts;
 pub mod discovery;
 pub mod environment;
+pub mod schema;
 pub mod settings;
 
 use std::collections::BTreeMap;

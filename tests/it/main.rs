@@ -22,6 +22,7 @@ mod peers;
 mod process;
 mod relays;
 mod remote;
+mod schema;
 mod session;
 mod six;
 mod start;
