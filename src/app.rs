@@ -14,6 +14,7 @@ use crate::activity::{Activity, JournalError, Who};
 use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::discovery::{Candidates, Local};
+use crate::document::DocumentError;
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
@@ -55,6 +56,9 @@ pub enum StartError {
     /// The workspace cannot be used.
     #[error(transparent)]
     Workspace(#[from] PathError),
+    /// The agent file turns on what this version does not have.
+    #[error("{}", all(.0))]
+    NotBuilt(Vec<DocumentError>),
     /// A built-in tool cannot be made.
     #[error(transparent)]
     Builtin(#[from] builtin::BuiltinError),
@@ -102,7 +106,8 @@ impl App {
             not_used: _,
             tools: theirs,
             middleware,
-        } = config;
+            not_built: _,
+        } = built(config)?;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
         let shutdown = Shutdown::new();
@@ -381,6 +386,20 @@ async fn settled(
         return Err(StartError::Required { server, reason });
     }
     Ok(catalogue)
+}
+
+/// Refuses what this version would leave out.
+fn built(config: Config) -> Result<Config, StartError> {
+    if config.not_built.is_empty() {
+        Ok(config)
+    } else {
+        Err(StartError::NotBuilt(config.not_built))
+    }
+}
+
+/// Returns errors as lines, each with the line of its file and a caret.
+fn all(errors: &[DocumentError]) -> String {
+    errors.iter().map(DocumentError::render).collect::<Vec<_>>().join("\n")
 }
 
 /// Waits for a task to end, if there is one.

@@ -6,6 +6,7 @@ mod completions;
 mod flags;
 mod init;
 mod man;
+mod schema;
 mod search;
 mod serve;
 mod tools;
@@ -46,6 +47,8 @@ enum Command {
     Call(call::Call),
     /// Make a folder with an agent file and an MCP file to begin with.
     Init(init::Init),
+    /// Print the JSON schema of a file, for editors.
+    Schema(schema::Schema),
     /// Print completions for a shell.
     Completions(completions::Completions),
     /// Print a manual page; `iris-mcp man | man -l -` shows it.
@@ -97,6 +100,7 @@ pub fn run() -> ExitCode {
         Command::Completions(completions) => return finish(completions.run::<Cli>()),
         Command::Man(man) => return finish(man.run::<Cli>()),
         Command::Init(init) => return finish(init.run()),
+        Command::Schema(schema) => return finish(schema.run()),
         Command::Serve(_)
         | Command::Check(_)
         | Command::Tools(_)
@@ -114,7 +118,9 @@ pub fn run() -> ExitCode {
             Command::Tools(tools) => tools.run().await,
             Command::Search(search) => search.run().await,
             Command::Call(call) => call.run().await,
-            Command::Completions(_) | Command::Man(_) | Command::Init(_) => Ok(Exit::Ok),
+            Command::Completions(_) | Command::Man(_) | Command::Init(_) | Command::Schema(_) => {
+                Ok(Exit::Ok)
+            }
         }
     });
     // A read of standard input may never end; nothing else is left by now.

@@ -9,6 +9,7 @@ pub mod artifacts;
 pub mod discovery;
 pub mod environment;
 pub mod operator;
+pub mod schema;
 pub mod settings;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,8 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// An embedder's wrappers around the bodies of calls, the outermost first.
     pub middleware: Vec<Arc<dyn Middleware>>,
+    /// What the agent file turns on and this version does not have; a run does not start with it.
+    pub not_built: Vec<DocumentError>,
 }
 
 /// What becomes of a run whose required upstream fails.
@@ -190,15 +193,16 @@ impl Config {
             (_, Some(true)) | (None, None) => OnFailure::Serve,
         };
         let builtin = match &agent {
-            Some(agent) => agent.builtin()?,
+            Some(agent) => agent.builtin(),
             None if mcp_files.is_empty() => DEFAULT_BUILTINS.map(str::to_owned).into(),
             None => Vec::new(),
         };
         let mut files = agent.as_ref().and_then(Agent::mcp).into_iter().collect::<Vec<_>>();
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
         let keep = settings.artifacts.keep(agent.is_some());
-        let upstream =
-            upstream::Config { keep, ..upstreams(&settings, files, &workspace, host, on_failure)? };
+        let upstream = upstreams(&settings, files, &workspace, host, on_failure)
+            .map_err(|error| Agent::bad_servers(agent.as_ref(), error))?;
+        let upstream = upstream::Config { keep, ..upstream };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
         let context = recorded(settings.context.or(agent.as_ref().map(Agent::context)), defer);
@@ -206,13 +210,10 @@ impl Config {
         let only_mcp = agent.is_none() && !mcp_files.is_empty();
         let approval = approval(settings.approval.mode, only_mcp);
         let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
-        let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
-        let said = &settings.approval;
-        permission.rules =
-            permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))?;
+        permission.rules = rules(&settings.approval)?;
         let server = server::Config {
             approval,
-            agent_id: agent.as_ref().and_then(|agent| agent.name.clone()).unwrap_or_default(),
+            agent_id: agent.as_ref().and_then(Agent::name).unwrap_or_default().to_owned(),
             context,
             ..serving(&settings, workspace.clone())
         };
@@ -235,7 +236,8 @@ impl Config {
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
             on_failure,
-            not_used: agent.map(|agent| agent.not_used).unwrap_or_default(),
+            not_used: agent.as_ref().map(|agent| agent.not_used.clone()).unwrap_or_default(),
+            not_built: agent.map(|agent| agent.not_built).unwrap_or_default(),
             tools: Vec::new(),
             middleware: Vec::new(),
         })
@@ -249,6 +251,12 @@ fn recorded(said: Option<bool>, defer: Defer) -> Option<Presence> {
         (Some(false), _) | (None, Defer::Never) => None,
         (None, Defer::Always | Defer::Auto { .. }) => Some(Presence::WhileDeferring),
     }
+}
+
+/// Reads the rules about single tools.
+fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, permission::BadRule> {
+    let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
+    permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))
 }
 
 /// Says how clients are served, as far as that does not depend on the files.
@@ -274,23 +282,21 @@ fn workspace(
     agent: Option<&Agent>,
     host: &Host,
 ) -> Result<PathBuf, ConfigError> {
-    let said = match (&settings.workspace, agent) {
-        (Some(folder), _) => Some(folder.clone()),
-        (None, Some(agent)) => Some(agent.workspace()),
-        (None, None) => None,
-    };
     let resolve = |folder: &Path| {
         let folder = host.directory.join(folder);
-        folder.canonicalize().map_err(|error| ConfigError::Unreadable {
-            what: "workspace",
-            file: folder,
-            error,
-        })
+        let resolved = folder.canonicalize();
+        resolved.map_err(|error| (folder, error))
     };
-    if let Some(folder) = said {
-        return resolve(&folder);
+    let unusable = |(file, error)| ConfigError::Unreadable { what: "workspace", file, error };
+    match (&settings.workspace, agent) {
+        (Some(folder), _) => return resolve(folder).map_err(unusable),
+        (None, Some(agent)) => {
+            let folder = resolve(&agent.workspace());
+            return folder.map_err(|(folder, error)| agent.bad_workspace(&folder, &error).into());
+        }
+        (None, None) => {}
     }
-    let folder = resolve(Path::new("."))?;
+    let folder = resolve(Path::new(".")).map_err(unusable)?;
     // Upstreams alone have no file tools; the folder is only where they start.
     if is_too_much(&folder, host) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
         return Err(ConfigError::UnsaidWorkspace(folder));
@@ -347,7 +353,7 @@ fn upstreams(
     workspace: &Path,
     host: &Host,
     on_failure: OnFailure,
-) -> Result<upstream::Config, ConfigError> {
+) -> Result<upstream::Config, mcp::LoadError> {
     let (files, overrides): (Vec<_>, Vec<_>) = files.into_iter().unzip();
     let overrides: mcp::Overrides = overrides.into_iter().flatten().collect();
     let on_error = match on_failure {

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -74,7 +75,7 @@ pub enum Defer {
 }
 
 /// How a tool that was found can be called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Disclosure {
     /// By its own name, which the lists of older clients then have, or through `call_tool`.

@@ -22,6 +22,7 @@ const TOKEN_BYTES: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Said {
     not_used: Vec<String>,
+    not_built: Vec<String>,
     disabled: Vec<String>,
     /// Servers with a section of their own.
     operator: Vec<String>,
@@ -49,6 +50,8 @@ pub struct Check {
     pub renamed: Vec<Other>,
     /// Keys of the agent file that a tool server has no use for.
     pub not_used: Vec<String>,
+    /// What the agent file turns on and this version does not have.
+    pub not_built: Vec<String>,
     /// Settings that concern nothing there is.
     pub idle: Vec<Idle>,
 }
@@ -131,7 +134,10 @@ pub struct Idle {
 
 impl Said {
     /// Notes what the settings say, before a run takes them.
-    pub fn of(config: &Config) -> Self {
+    ///
+    /// What this version does not have is taken out of them, so that the rest can be started.
+    pub fn of(config: &mut Config) -> Self {
+        let not_built = std::mem::take(&mut config.not_built);
         let Config { upstream, exposure, not_used, .. } = config;
         let view = &exposure.view;
         let all = |key, names: &BTreeSet<String>| {
@@ -139,6 +145,7 @@ impl Said {
         };
         Self {
             not_used: not_used.clone(),
+            not_built: not_built.iter().map(ToString::to_string).collect(),
             disabled: upstream.loaded.disabled.clone(),
             operator: upstream.operator.keys().cloned().collect(),
             view: [all("view.allow", &view.allow), all("view.deny", &view.deny)].concat(),
@@ -158,7 +165,8 @@ impl App {
         let servers = servers(&self.upstreams.about(), catalogue, lists);
         let own = tools.iter().map(|tool| tool.definition()).filter(|tool| tool.origin.is_none());
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
-        let problems = servers.iter().filter_map(problem).collect::<Vec<_>>();
+        let mut problems = said.not_built.clone();
+        problems.extend(servers.iter().filter_map(problem));
         Check {
             ok: problems.is_empty(),
             problems,
@@ -170,6 +178,7 @@ impl App {
             deferred: cost(&deferred, &names),
             renamed: names.renamed().iter().map(other).collect(),
             not_used: said.not_used,
+            not_built: said.not_built,
         }
     }
 

@@ -36,7 +36,7 @@ impl Check {
         let (mut config, processes) = prepare(self.flags, None)?;
         // Nobody is served, so a gateway with the same settings may be running.
         config.http = None;
-        let said = Said::of(&config);
+        let said = Said::of(&mut config);
         let app = App::start(config, processes).await?;
         let progress = std::io::stderr().is_terminal();
         let found = tokio::select! {
@@ -86,6 +86,9 @@ fn as_text(found: &Found, paint: Paint) -> String {
     let mut lines = Vec::new();
     for server in &found.servers {
         add_server(server, paint, &mut lines);
+    }
+    for missing in &found.not_built {
+        lines.push(format!("{} {}", paint.bad("failed"), printable(missing)));
     }
     let named = [
         ("switched off", &found.disabled),

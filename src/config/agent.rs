@@ -1,21 +1,45 @@
 //! The agent file: what an Iris agent may do and which tools it has.
 //!
-//! What a tool server has no use for is accepted and noted. What it would have to act on and
-//! does not yet is refused by name, so that nobody believes it works.
+//! All of it is checked, by its own rules. What a tool server has no use for is accepted and
+//! noted. What it would have to act on and does not yet is noted too, so that nobody believes it
+//! works: a run refuses to start with it, and `check` tells of it.
 
+mod command;
+mod conversation;
+mod decision;
+mod file;
+mod hooks;
+mod memory;
+mod model;
+mod permissions;
+mod policy;
+mod servers;
+mod skills;
+mod subagents;
+mod text;
+mod tools;
+mod unbuilt;
+mod untouched;
+mod within;
+
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use schemars::Schema;
 
+use self::decision::Service;
+use self::file::AgentFile;
+use self::policy::ContextPolicy;
+use self::servers::Servers;
+use self::subagents::Subagents;
 use super::ConfigError;
-use crate::document::{Document, DocumentError, Format, hint};
-use crate::permission::{self, Mode};
+use crate::document::{Document, DocumentError, Format, path};
+use crate::permission;
 use crate::source::builtin;
-use crate::source::upstream::config::Overrides;
+use crate::source::upstream::config::{LoadError, Overrides};
 
 /// Keys that say something about a model's conversation, which we do not lead.
-const NOT_USED_HERE: [&str; 9] = [
+const NOT_USED_HERE: [&str; 11] = [
     "model",
     "system",
     "context",
@@ -25,231 +49,156 @@ const NOT_USED_HERE: [&str; 9] = [
     "observability",
     "evolution",
     "todo",
-];
-
-/// Keys that change which tools there are or what becomes of a call, and that are not built yet.
-const NOT_BUILT: [&str; 9] = [
-    "command",
-    "decision",
-    "goal",
-    "hooks",
-    "memory",
-    "middleware",
-    "prompts",
     "session",
-    "skills",
+    "prompts",
 ];
-
-/// The keys that are acted on.
-const USED: [&str; 5] = ["context_policy", "mcp", "name", "permissions", "tools"];
 
 /// An agent file.
 #[derive(Debug)]
 pub struct Agent {
-    /// The agent's name, if the file gives one.
-    pub name: Option<String>,
     /// The keys in it that a tool server has no use for.
     pub not_used: Vec<String>,
-    file: PathBuf,
-    document: Document,
-    permissions: Permissions,
-    tools: Tools,
-    mcp: Option<Mcp>,
-    context: ContextPolicy,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Permissions {
-    workspace: Option<PathBuf>,
-    writes: Option<ModeName>,
-    execute: Option<ModeName>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ModeName {
-    Confirm,
-    Allow,
-    Deny,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Tools {
-    builtin: Vec<String>,
-    python: Option<IgnoredAny>,
-    subagent: Option<IgnoredAny>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ContextPolicy {
-    enabled: bool,
-    deferred_tools: bool,
-    /// About a model's conversation, like the next one: checked, and not used by a tool server.
-    preserve_recent_tool_groups: u64,
-    old_result_preview_chars: u64,
-}
-
-impl Default for ContextPolicy {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            deferred_tools: false,
-            preserve_recent_tool_groups: 2,
-            old_result_preview_chars: 512,
-        }
-    }
-}
-
-impl ContextPolicy {
-    fn read(document: &Document) -> Result<Self, DocumentError> {
-        let Some(node) = document.root.get("context_policy").filter(|node| !node.is_null()) else {
-            return Ok(Self::default());
-        };
-        let context: Self = document.decode_node(node, "context_policy")?;
-        if !context.deferred_tools || context.enabled {
-            return Ok(context);
-        }
-        let entry = node.entry("deferred_tools");
-        let position = entry.map_or(document.root.position, |(key, _)| key.position);
-        let message = "deferred_tools needs context_policy.enabled";
-        Err(document.error_at(position, "context_policy.deferred_tools", message))
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Mcp {
+    /// What it turns on and this version does not have.
+    pub not_built: Vec<DocumentError>,
     path: PathBuf,
-    #[serde(default)]
-    overrides: Overrides,
+    document: Document,
+    file: AgentFile,
+}
+
+/// Returns the JSON schema of agent files.
+pub fn schema() -> Schema {
+    schemars::generate::SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<AgentFile>()
 }
 
 impl Agent {
-    /// Reads an agent file.
-    pub fn read(file: &Path) -> Result<Self, DocumentError> {
-        let document = Document::open(file, Format::Yaml)?;
-        let Some(entries) = document.root.as_mapping() else {
-            return Err(document.error_at(
-                document.root.position,
-                "",
-                "an agent file is a mapping",
-            ));
-        };
-        let mut not_used = Vec::new();
-        for (key, _) in entries {
-            let name = key.text.as_str();
-            if NOT_USED_HERE.contains(&name) {
-                tracing::debug!(key = name, "not used by a tool server");
-                not_used.push(name.to_owned());
-            } else if NOT_BUILT.contains(&name) {
-                let message = "this part of an agent file is not available in this version; remove it to go on without";
-                return Err(document.error_at(key.position, name, message));
-            } else if !USED.contains(&name) {
-                let known: Vec<&str> =
-                    USED.into_iter().chain(NOT_USED_HERE).chain(NOT_BUILT).collect();
-                let error = document.error_at(key.position, name, "unknown key");
-                return Err(error.with_hint(hint::for_unknown(name, &known)));
-            }
+    /// Reads an agent file, and the files that it names but for those of upstream servers.
+    pub fn read(path: &Path) -> Result<Self, DocumentError> {
+        let document = Document::open(path, Format::Yaml)?;
+        let file = AgentFile::read(&document)?;
+        let beside = |name: &Path| folder(path).join(name);
+        let service = file.decision.as_ref().map(|decision| {
+            let named = open(&document, "decision.path", &beside(decision.path()))?;
+            Service::read(&named, file.context_policy().deferred_tools)
+        });
+        let service = service.transpose()?;
+        if let Some(catalog) = file.tools().subagent {
+            let named = open(&document, "tools.subagent", &beside(Path::new(catalog.as_str())))?;
+            Subagents::read(&named)?;
         }
-        let part = |key: &str| document.root.get(key).filter(|node| !node.is_null());
-        let tools: Tools = match part("tools") {
-            Some(node) => document.decode_node(node, "tools")?,
-            None => Tools::default(),
-        };
-        for (key, given) in
-            [("python", tools.python.is_some()), ("subagent", tools.subagent.is_some())]
-        {
-            if given {
-                let position =
-                    part("tools").and_then(|node| node.entry(key)).map(|(key, _)| key.position);
-                let message =
-                    "these tools are not available in this version; remove them to go on without";
-                let position = position.unwrap_or(document.root.position);
-                return Err(document.error_at(position, format!("tools.{key}"), message));
-            }
-        }
-        let permissions = match part("permissions") {
-            Some(node) => document.decode_node(node, "permissions")?,
-            None => Permissions::default(),
-        };
-        let context = ContextPolicy::read(&document)?;
-        let policy = part("context_policy");
-        let idle = ["preserve_recent_tool_groups", "old_result_preview_chars"].into_iter();
-        let idle = idle.filter(|key| policy.is_some_and(|node| node.entry(key).is_some()));
-        not_used.extend(idle.map(|key| format!("context_policy.{key}")));
-        let mcp = part("mcp").map(|node| document.decode_node(node, "mcp")).transpose()?;
-        let name = part("name").map(|node| document.decode_node(node, "name")).transpose()?;
-        let file = file.to_path_buf();
-        Ok(Self { name, not_used, file, document, permissions, tools, mcp, context })
+        let not_used = not_used(&file, service.as_ref(), &document);
+        let not_built = unbuilt::find(&file, service.as_ref(), &document);
+        Ok(Self { not_used, not_built, path: path.to_path_buf(), document, file })
     }
 
-    /// Returns the keys of the built-in tools; each is known, available and there once.
-    pub(super) fn builtin(&self) -> Result<Vec<String>, ConfigError> {
-        let nodes =
-            self.document.root.get("tools").and_then(|tools| tools.get("builtin")?.as_sequence());
-        let place = |index: usize| {
-            let position = nodes
-                .and_then(|nodes| nodes.get(index))
-                .map_or(self.document.root.position, |node| node.position);
-            move |document: &Document, message: &str| {
-                document.error_at(position, format!("tools.builtin[{index}]"), message)
-            }
-        };
-        for (index, key) in self.tools.builtin.iter().enumerate() {
-            if let Err(error) = builtin::check(key) {
-                return Err(place(index)(&self.document, &error.to_string()).into());
-            }
-            if self.tools.builtin[..index].contains(key) {
-                return Err(place(index)(&self.document, &format!("`{key}` is there twice")).into());
-            }
-        }
-        Ok(self.tools.builtin.clone())
+    /// Returns the agent's name, if the file gives one.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.file.name.as_ref().map(text::Text::as_str)
+    }
+
+    /// Returns the keys of the built-in tools that this version has, in order.
+    pub(super) fn builtin(&self) -> Vec<String> {
+        let mut keys = self.file.tools().builtin;
+        keys.retain(|key| builtin::check(key).is_ok());
+        keys
     }
 
     /// Returns what the agent may do without asking.
     pub(super) fn permissions(&self) -> permission::Config {
-        permission::Config {
-            writes: mode(self.permissions.writes),
-            execute: mode(self.permissions.execute),
-            ..permission::Config::default()
-        }
+        self.file.permissions().config()
     }
 
     /// Returns the folder of the file tools.
     pub(super) fn workspace(&self) -> PathBuf {
-        self.folder().join(self.permissions.workspace.as_deref().unwrap_or_else(|| Path::new(".")))
+        folder(&self.path).join(self.file.permissions().workspace())
+    }
+
+    /// Makes the error about a folder of the file tools that cannot be used.
+    pub(super) fn bad_workspace(&self, folder: &Path, error: &io::Error) -> DocumentError {
+        let message = format!("the folder {} cannot be used: {error}", folder.display());
+        let hint = "it starts from the folder of this file; --workspace names another".to_owned();
+        self.document.error_in("permissions.workspace", message).with_hint(hint)
     }
 
     /// Returns the MCP file and what is said beyond it.
     pub(super) fn mcp(&self) -> Option<(PathBuf, Overrides)> {
-        let Mcp { path, overrides } = self.mcp.as_ref()?;
-        Some((self.folder().join(path), overrides.clone()))
+        let servers = self.file.mcp.as_ref()?;
+        Some((self.mcp_file(servers), servers.overrides.clone().unwrap_or_default()))
+    }
+
+    /// Says of a mistake in MCP files where in an agent file it begins, if it does.
+    pub(super) fn bad_servers(agent: Option<&Self>, error: LoadError) -> ConfigError {
+        let Some((agent, servers)) =
+            agent.and_then(|agent| Some((agent, agent.file.mcp.as_ref()?)))
+        else {
+            return error.into();
+        };
+        match error {
+            LoadError::UnknownOverride { server, hint } => {
+                let place = path::key("mcp.overrides", &server);
+                let error =
+                    agent.document.error_in(&place, "no MCP file has a server of this name");
+                error.with_hint(hint.unwrap_or_else(|| "remove it".to_owned())).into()
+            }
+            LoadError::Document(error)
+                if error.position().is_none() && error.file() == agent.mcp_file(servers) =>
+            {
+                agent.document.error_in("mcp.path", error.to_string()).into()
+            }
+            LoadError::Document(_) => error.into(),
+        }
     }
 
     /// Returns whether the tools of upstreams have to be searched for.
     pub(super) fn defers(&self) -> bool {
-        self.context.deferred_tools
+        self.file.context_policy().deferred_tools
     }
 
     /// Returns whether clients can read again what was called and what came of it.
     pub(super) fn context(&self) -> bool {
-        self.context.enabled
+        self.file.context_policy().enabled
     }
 
-    fn folder(&self) -> &Path {
-        self.file.parent().unwrap_or_else(|| Path::new(""))
+    fn mcp_file(&self, servers: &Servers) -> PathBuf {
+        folder(&self.path).join(servers.path())
     }
 }
 
-fn mode(name: Option<ModeName>) -> Mode {
-    match name {
-        None | Some(ModeName::Confirm) => Mode::Confirm,
-        Some(ModeName::Allow) => Mode::Allow,
-        Some(ModeName::Deny) => Mode::Deny,
+/// Opens a file that an agent file names at `place`.
+fn open(agent: &Document, place: &str, path: &Path) -> Result<Document, DocumentError> {
+    Document::open(path, Format::Yaml).map_err(|error| match error.position() {
+        Some(_) => error,
+        None => agent.error_in(place, error.to_string()),
+    })
+}
+
+/// Returns the keys in a file that a tool server has no use for, in its order.
+fn not_used(file: &AgentFile, service: Option<&Service>, document: &Document) -> Vec<String> {
+    let runs_commands = file.tools().builtin.iter().any(|key| key.starts_with("exec."))
+        || file.hooks.iter().flatten().any(hooks::Hook::is_command);
+    let is_idle = |key: &str| match key {
+        "command" => !runs_commands,
+        "decision" => service.is_some_and(|service| !service.is_on()),
+        key => NOT_USED_HERE.contains(&key),
+    };
+    let mut names = Vec::new();
+    for (key, node) in document.root.as_mapping().unwrap_or_default() {
+        if key.text == "context_policy" {
+            let idle = ContextPolicy::NOT_USED.into_iter().filter(|key| node.entry(key).is_some());
+            names.extend(idle.map(|idle| path::key("context_policy", idle)));
+        } else if is_idle(&key.text) {
+            names.push(key.text.clone());
+        }
     }
+    for key in &names {
+        tracing::debug!(key, "not used by a tool server");
+    }
+    names
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().unwrap_or_else(|| Path::new(""))
 }
 
 #[cfg(test)]

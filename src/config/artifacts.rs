@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -18,7 +19,7 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
 
 /// The settings under `artifacts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArtifactSettings {
     /// The folder.
@@ -32,7 +33,7 @@ pub struct ArtifactSettings {
 }
 
 /// Which results of upstreams are kept as they came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Natives {
     /// Every one.
@@ -42,12 +43,12 @@ pub enum Natives {
 }
 
 /// A number of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "i64")]
 pub struct Bytes(u64);
 
 /// A time such as `12h` or `30days`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Age(Duration);
 

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::settings::Expected;
@@ -13,19 +14,20 @@ use crate::server::list;
 const BUDGET_TOKENS: usize = 10_000;
 
 /// The settings under `discovery`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiscoverySettings {
     /// Whether the tools of upstreams have to be searched for.
     pub defer: Option<DeferName>,
     /// How a tool that was found can be called.
+    #[schemars(schema_with = "super::schema::disclosure")]
     pub disclosure: Option<Disclosure>,
     /// How many tokens a list may have before its tools are deferred.
     pub budget_tokens: Option<NonZeroUsize>,
 }
 
 /// Whether the tools of upstreams have to be searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeferName {
     /// When there are too many to list.

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::settings::Seconds;
@@ -16,7 +17,7 @@ const MAX_CLIENTS: usize = 16;
 const CLIENT_IDLE: Duration = Duration::from_mins(30);
 
 /// The settings under `upstream.NAME`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamSettings {
     /// Which protocol era to speak.
@@ -40,7 +41,7 @@ pub struct UpstreamSettings {
 }
 
 /// Who shares the connections to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeName {
     /// All clients.
@@ -50,7 +51,7 @@ pub enum ScopeName {
 }
 
 /// The name of a protocol era.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtocolName {
     /// The modern one, if the server speaks it.

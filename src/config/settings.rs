@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -19,8 +20,12 @@ use crate::exposure::names::{MaxName, Naming, Style};
 use crate::registry::view::View;
 
 /// What one place says; what it leaves open is looked for in the next.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(
+    title = "iris-mcp settings",
+    description = "Relative paths start from this file's folder."
+)]
 pub struct Settings {
     /// The file with more settings; a flag or a variable only.
     #[serde(skip)]
@@ -35,6 +40,7 @@ pub struct Settings {
     pub stdio: Option<bool>,
     /// Where to serve clients over HTTP.
     #[serde(deserialize_with = "http")]
+    #[schemars(with = "Option<String>")]
     pub http: Option<SocketAddr>,
     /// The file with the tokens of HTTP clients.
     pub token_file: Option<PathBuf>,
@@ -49,8 +55,10 @@ pub struct Settings {
     /// What has to be searched for.
     pub discovery: DiscoverySettings,
     /// What clients call the tools of upstreams.
+    #[schemars(schema_with = "super::schema::style")]
     pub names: Option<Style>,
     /// How long the name of a tool may be for clients.
+    #[schemars(schema_with = "super::schema::max_name")]
     pub max_name: Option<MaxName>,
     /// Limits.
     pub limits: Limits,
@@ -67,7 +75,7 @@ pub struct Settings {
 }
 
 /// The settings under `approval`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalSettings {
     /// Who answers.
@@ -83,7 +91,7 @@ pub struct ApprovalSettings {
 }
 
 /// Who answers when a call needs a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Approval {
     /// The person at the client is asked.
@@ -95,7 +103,7 @@ pub enum Approval {
 }
 
 /// The settings under `limits`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// How long a call may take, in seconds.
@@ -107,7 +115,7 @@ pub struct Limits {
 }
 
 /// The settings under `breaker`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Breaker {
     /// How many failures in a row open it.
@@ -117,7 +125,7 @@ pub struct Breaker {
 }
 
 /// The settings under `view`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ViewSettings {
     /// The groups to keep.
@@ -129,7 +137,7 @@ pub struct ViewSettings {
 }
 
 /// The settings under `log`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// The file; standard error without one.
@@ -141,7 +149,7 @@ pub struct Log {
 }
 
 /// The settings under `activity`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActivitySettings {
     /// The file that a record of each call is appended to; none without one.
@@ -149,7 +157,7 @@ pub struct ActivitySettings {
 }
 
 /// The form of a line of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
@@ -160,8 +168,9 @@ pub enum LogFormat {
 }
 
 /// A time in seconds, above 0.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
+#[schemars(extend("exclusiveMinimum" = 0))]
 pub struct Seconds(Duration);
 
 /// Why a text or a number is not the value of a setting.

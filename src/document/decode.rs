@@ -109,7 +109,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        _variants: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         let variant = match &self.node.kind {
@@ -120,7 +120,10 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 }
                 _ => Err(DecodeError::new("expected a string, or a mapping of one key")),
             },
-            kind => Err(DecodeError::new(format!("expected a string, found {}", kind.describe()))),
+            kind => {
+                let message = format!("{}, found {}", choices(variants), kind.describe());
+                Err(DecodeError::new(message))
+            }
         };
         variant.and_then(|variant| visitor.visit_enum(variant)).map_err(|error| self.placed(error))
     }
@@ -285,7 +288,9 @@ impl de::Error for DecodeError {
 
     // Those of serde repeat the value.
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {}, found {}", wanted(expected), describe(unexpected)))
+        let expected = wanted(expected);
+        let hint = way_out(&expected, unexpected).map(str::to_owned);
+        Self { hint, ..Self::new(format!("expected {expected}, found {}", describe(unexpected))) }
     }
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -302,7 +307,7 @@ impl de::Error for DecodeError {
         let hint = hint::nearest(variant, expected.iter().copied());
         Self {
             hint: hint.map(|name| format!("did you mean `{name}`?")),
-            ..Self::new(format!("the choices are {}", hint::list(expected)))
+            ..Self::new(choices(expected))
         }
     }
 
@@ -342,6 +347,29 @@ fn wanted(expected: &dyn Expected) -> String {
         text => text,
     };
     word.to_owned()
+}
+
+/// Returns what to do about a value of a wrong kind, where that is plain.
+fn way_out(expected: &str, found: Unexpected<'_>) -> Option<&'static str> {
+    match (expected, found) {
+        (_, Unexpected::Unit | Unexpected::Option) => Some("give it a value, or remove the key"),
+        (
+            "a string" | "a path",
+            Unexpected::Bool(_)
+            | Unexpected::Unsigned(_)
+            | Unexpected::Signed(_)
+            | Unexpected::Float(_),
+        ) => Some("put it in quotes"),
+        ("a list", Unexpected::Str(_)) => Some("put it in square brackets"),
+        ("a boolean", _) => Some("write `true` or `false`, without quotes"),
+        ("a number", Unexpected::Str(_)) => Some("write it without quotes"),
+        _ => None,
+    }
+}
+
+fn choices(names: &[&str]) -> String {
+    let are = if names.len() == 1 { "the only choice is" } else { "the choices are" };
+    format!("{are} {}", hint::list(names))
 }
 
 fn describe(unexpected: Unexpected<'_>) -> &'static str {

@@ -46,6 +46,14 @@ impl DocumentError {
         self
     }
 
+    /// Says that the value is part of the one at `parent`.
+    #[must_use]
+    pub(super) fn under(mut self, parent: &str) -> Self {
+        let joint = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{parent}{joint}{}", self.path);
+        self
+    }
+
     /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> Self {

@@ -21,7 +21,8 @@ pub fn for_unknown(unknown: &str, known: &[&str]) -> Option<String> {
     if known.is_empty() {
         return None;
     }
-    Some(format!("known are {}", list(known)))
+    let are = if known.len() == 1 { "known is" } else { "known are" };
+    Some(format!("{are} {}", list(known)))
 }
 
 /// Returns names as a list in a sentence: `` `a`, `b` and `c` ``.

@@ -267,19 +267,41 @@ mod yaml {
             "f:3:1: a: the key is given twice; first at line 1, column 1",
         );
         refuses("a: 1\n---\nb: 2\n", "f:2:1: the file holds more than one document");
-        refuses("a: .inf\n", "f:1:4: `.inf` is not a finite number");
-        refuses("a: 99999999999999999999999999999\n", "f:1:4: the number is too large");
+        refuses("a: .inf\n", "f:1:4: a: `.inf` is not a finite number");
+        refuses("a: 99999999999999999999999999999\n", "f:1:4: a: the number is too large");
         refuses(
             "a: !!python/object:os.system x\n",
-            "f:1:4: the tag `!!python/object:os.system` has no meaning here",
+            "f:1:4: a: the tag `!!python/object:os.system` has no meaning here",
         );
-        refuses("a: !mine {}\n", "f:1:4: the tag `!mine` has no meaning here");
-        refuses("a: !!int x\n", "f:1:4: the value does not have the form of its tag `!!int`");
+        refuses("a: !mine {}\n", "f:1:4: a: the tag `!mine` has no meaning here");
+        refuses("a: !!int x\n", "f:1:4: a: the value does not have the form of its tag `!!int`");
         refuses("<<: 1\n", "f:1:5: `<<` merges a mapping or a list of mappings");
-        refuses("a: &x [*x]\n", "f:1:8: an alias cannot stand within what it refers to");
+        refuses("a: &x [*x]\n", "f:1:8: a[0]: an alias cannot stand within what it refers to");
         refuses("? [a]\n: 1\n", "f:1:3: a key is a text");
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        refuses(&deep, "f:1:129: the document nests more than 128 levels deep");
+        let place = "[0]".repeat(128);
+        refuses(&deep, &format!("f:1:129: {place}: the document nests more than 128 levels deep"));
+    }
+
+    #[test]
+    fn a_mistake_inside_is_told_with_its_path_and_a_way_out() {
+        refuses(
+            "a:\n  b: 1\n  b: 2\n",
+            "f:3:3: a.b: the key is given twice; first at line 2, column 3",
+        );
+        refuses("a: [x, {b c: .nan}]\n", "f:1:14: a[1].\"b c\": `.nan` is not a finite number");
+        refuses(
+            "a:\n\tb: 1\n",
+            "f:2:2: a: tabs disallowed within this context (block indentation); indent with spaces, not with tabs",
+        );
+        refuses(
+            "a: * x\n",
+            "f:1:4: a: while scanning an anchor or alias, did not find expected alphabetic or numeric character; a text that begins with `*` or `&` stands in quotes",
+        );
+        refuses(
+            "a: *b\n",
+            "f:1:4: a: while parsing node, found unknown anchor; `*name` repeats what stands after an earlier `&name`, and a text that begins with `*` stands in quotes",
+        );
     }
 
     #[test]
@@ -377,13 +399,27 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
         "f:1:11: dry-run: unknown key; did you mean `dry_run`?",
     );
     check_decode("port: 1", "f:1:1: the key `name` is missing");
-    check_decode("name: 5", "f:1:7: name: expected a string, found an integer");
+    check_decode("name: 5", "f:1:7: name: expected a string, found an integer; put it in quotes");
     check_decode(
         "{name: a, dry_run: 'true'}",
-        "f:1:20: dry_run: expected a boolean, found a string",
+        "f:1:20: dry_run: expected a boolean, found a string; write `true` or `false`, without quotes",
     );
-    check_decode("{name: a, dry_run: 1}", "f:1:20: dry_run: expected a boolean, found an integer");
-    check_decode("{name: a, ratio: '2'}", "f:1:18: ratio: expected a number, found a string");
+    check_decode(
+        "{name: a, dry_run: 1}",
+        "f:1:20: dry_run: expected a boolean, found an integer; write `true` or `false`, without quotes",
+    );
+    check_decode(
+        "{name: a, ratio: '2'}",
+        "f:1:18: ratio: expected a number, found a string; write it without quotes",
+    );
+    check_decode(
+        "{name: a, servers: {x: {command: c, args: y}}}",
+        "f:1:43: servers.x.args: expected a list, found a string; put it in square brackets",
+    );
+    check_decode(
+        "{name: a, dry_run: }",
+        "f:1:18: dry_run: expected a boolean, found null; give it a value, or remove the key",
+    );
     check_decode(
         "{name: a, port: 2.0}",
         "f:1:17: port: expected a whole number above 0, found a number with a fraction",
@@ -397,7 +433,7 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
     );
     check_decode(
         "{name: a, servers: {x y: {command: c, args: [1]}}}",
-        "f:1:46: servers.\"x y\".args[0]: expected a string, found an integer",
+        "f:1:46: servers.\"x y\".args[0]: expected a string, found an integer; put it in quotes",
     );
     check_decode("{name: a, servers: {x: {}}}", "f:1:24: servers.x: the key `command` is missing");
     check_decode(
@@ -409,7 +445,10 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
         "{name: a, mode: {docker: {imgae: i}}}",
         "f:1:27: mode.docker.imgae: unknown key; did you mean `image`?",
     );
-    check_decode("{name: a, mode: 5}", "f:1:17: mode: expected a string, found a number");
+    check_decode(
+        "{name: a, mode: 5}",
+        "f:1:17: mode: the choices are `native` and `docker`, found a number",
+    );
 }
 
 #[test]

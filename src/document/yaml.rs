@@ -1,5 +1,6 @@
 //! YAML, by the events of `saphyr-parser`, with the meaning `PyYAML` gives to plain scalars.
 
+mod advice;
 mod scalar;
 
 use std::collections::{HashMap, HashSet};
@@ -7,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
 use super::source::{Source, too_deep};
-use super::{DocumentError, Key, Kind, MAX_DEPTH, Node, Position};
+use super::{DocumentError, Key, Kind, MAX_DEPTH, Node, Position, path};
 
 /// The most nodes a document may come to once its aliases are followed.
 const MAX_NODES: usize = 200_000;
@@ -120,7 +121,12 @@ impl<'a> Builder<'a> {
         loop {
             match self.next()? {
                 (Event::SequenceEnd, _) => return Ok(Kind::Sequence(items)),
-                (event, position) => items.push(self.node(event, position)?),
+                (event, position) => {
+                    let item = self.node(event, position);
+                    let place = || path::index("", items.len());
+                    let item = item.map_err(|error| error.under(&place()))?;
+                    items.push(item);
+                }
             }
         }
     }
@@ -135,8 +141,11 @@ impl<'a> Builder<'a> {
                 break;
             }
             let name = self.name(event, position)?;
-            let (event, position) = self.next()?;
-            let value = self.node(event, position)?;
+            let value = self.next().and_then(|(event, position)| self.node(event, position));
+            let value = value.map_err(|error| match &name {
+                Name::Merge => error,
+                Name::Key(key) => error.under(&path::key("", &key.text)),
+            })?;
             match name {
                 Name::Merge => merged.extend(self.merge(value)?),
                 Name::Key(key) => {
@@ -217,7 +226,9 @@ impl<'a> Builder<'a> {
     }
 
     fn scan_error(&self, error: &ScanError) -> DocumentError {
-        self.error(position(*error.marker()), error.info().to_owned())
+        let message = error.info();
+        let advice = advice::on(message);
+        self.error(position(*error.marker()), message.to_owned()).with_hint(advice)
     }
 }
 

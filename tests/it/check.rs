@@ -91,7 +91,7 @@ fn what_is_left_out_is_a_warning_only() {
     home.serve(json!({"good": home.server(json!({"tools": ["echo", odd]}))}));
     let server = "[view]\ndeny = ['echoo']\n[upstream.god]\nrequired = true\n";
     let config = home.write("server.toml", server);
-    let agent = "name: a\nmodel: m\nsystem: s\npermissions: { workspace: workspace }\n\
+    let agent = "name: a\nmodel: a/m\nsystem: s\npermissions: { workspace: workspace }\n\
         tools: { builtin: [file.read] }\nmcp: { path: mcp.json }\n\
         context_policy: { old_result_preview_chars: 9 }\n";
     let agent = home.write("agent.yaml", agent);

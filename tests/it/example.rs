@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 /// Every key a server may have.
-const KEYS: &[&str] = &[
+pub(crate) const KEYS: &[&str] = &[
     "args",
     "bearer_token_env_var",
     "command",

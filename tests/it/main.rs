@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a fixture is a process that is to be killed")]
 
 mod activity;
+mod agent;
 mod approvals;
 mod artifacts;
 mod asks;
@@ -25,6 +26,7 @@ mod peers;
 mod process;
 mod relays;
 mod remote;
+mod schema;
 mod scope;
 mod session;
 mod six;

@@ -1,98 +1,141 @@
-//! Agent files: what is used, what is accepted, and what is refused by name.
+//! The files under `tests/agent-files`, and files that no folder can hold.
+//!
+//! A file there is a case: beside it stands what it comes to, or the message it is refused with.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use expect_test::{expect, expect_file};
 
 use super::*;
+use crate::config::settings::Settings;
+use crate::config::{Config, Host};
+use crate::exposure::Defer;
 
-fn read(text: &str) -> Result<Agent, String> {
+fn cases(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent-files").join(folder);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|suffix| suffix == "yaml"));
+    files.sort();
+    files
+}
+
+/// Builds a configuration from an agent file, as if the current folder were its own.
+fn build(file: &Path, workspace: Option<&Path>) -> Result<Config, String> {
+    let folder = file.parent().unwrap();
+    let settings = Settings {
+        agent: Some(file.to_owned()),
+        workspace: workspace.map(Path::to_owned),
+        ..Settings::default()
+    };
+    let host = Host { environment: BTreeMap::new(), directory: folder.to_owned(), exe: None };
+    let shown = |error: ConfigError| error.render().replace(&format!("{}/", folder.display()), "");
+    Config::build(settings, &host).map_err(shown)
+}
+
+fn expected(file: &Path) -> PathBuf {
+    file.with_extension("yaml.txt")
+}
+
+fn render(config: &Config, folder: &Path) -> String {
+    let list = |names: &[String]| names.join(", ");
+    let defer = match config.exposure.defer {
+        Defer::Always => "always",
+        Defer::Never => "never",
+        Defer::Auto { .. } => "auto",
+    };
+    let mut lines = vec![
+        format!("name: {}", config.server.agent_id),
+        format!("built-in tools: {}", list(&config.builtin)),
+        format!("writes: {:?}, execute: {:?}", config.permission.writes, config.permission.execute),
+        format!("context tools: {}, deferred: {defer}", config.context.is_some()),
+    ];
+    for server in &config.upstream.loaded.servers {
+        let (name, limit) = (&server.name, server.tool_timeout);
+        lines.push(format!(
+            "server: {name}, trusted: {}, call: {limit:?}",
+            server.trust_annotations
+        ));
+    }
+    lines.push(format!("not used: {}", list(&config.not_used)));
+    lines.extend(config.not_built.iter().map(DocumentError::render));
+    lines.join("\n").replace(&format!("{}/", folder.display()), "") + "\n"
+}
+
+#[test]
+fn every_invalid_file_is_refused_with_the_message_beside_it() {
+    let files = cases("invalid");
+    assert!(files.len() >= 40);
+    for file in files {
+        let error = build(&file, None).map(|_| ()).expect_err(&file.display().to_string());
+        expect_file![expected(&file)].assert_eq(&format!("{error}\n"));
+    }
+}
+
+#[test]
+fn every_valid_file_comes_to_what_stands_beside_it() {
+    for file in cases("valid") {
+        let folder = file.parent().unwrap();
+        let config = build(&file, Some(folder)).unwrap_or_else(|error| panic!("{error}"));
+        expect_file![expected(&file)].assert_eq(&render(&config, folder));
+    }
+}
+
+#[test]
+fn every_message_has_a_place() {
+    for file in cases("invalid") {
+        let error = fs::read_to_string(expected(&file)).unwrap();
+        let place: Vec<&str> = error.lines().next().unwrap().splitn(4, ':').collect();
+        let [name, line, column, message] = place[..] else { panic!("{error}") };
+        assert!(file.parent().unwrap().join(name).is_file(), "{error}");
+        assert!(line.parse::<u32>().is_ok() && column.parse::<u32>().is_ok(), "{error}");
+        assert!(!message.trim().is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("large.yaml");
+    fs::write(&large, format!("system: {}\n", "x".repeat(10 << 20))).unwrap();
+    let message = |file: PathBuf| build(&file, None).map(|_| ()).unwrap_err();
+    expect!["large.yaml: the file cannot be read: it is larger than 8388608 bytes"]
+        .assert_eq(&message(large));
+    expect!["none.yaml: the file cannot be read: No such file or directory (os error 2)"]
+        .assert_eq(&message(folder.path().join("none.yaml")));
+    fs::create_dir(folder.path().join("folder.yaml")).unwrap();
+    expect!["folder.yaml: the file cannot be read: Is a directory (os error 21)"]
+        .assert_eq(&message(folder.path().join("folder.yaml")));
+    let locked = folder.path().join("locked.yaml");
+    let file = PathBuf::from(format!("{}/file", locked.display()));
+    fs::write(&locked, "").unwrap();
+    expect!["file: the file cannot be read: Not a directory (os error 20)"]
+        .assert_eq(&message(file));
+}
+
+#[test]
+fn many_aliases_do_not_fill_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent.yaml");
-    std::fs::write(&file, text).unwrap();
-    let prefix = format!("{}/", folder.path().display());
-    Agent::read(&file).map_err(|error| error.to_string().replace(&prefix, ""))
-}
-
-fn builtin(text: &str) -> Result<Vec<String>, String> {
-    read(text)?.builtin().map_err(|error| {
-        let text = error.to_string();
-        text[text.find("agent.yaml").unwrap_or_default()..].to_owned()
-    })
-}
-
-#[test]
-fn a_reviewer_that_only_reads() {
-    let agent = read(
-        "name: reviewer\nmodel: acme/small-1\nsystem: Review files and cite line numbers.\n\
-         permissions: {workspace: ./repo, writes: deny}\ntools:\n  builtin: [file.read, file.list, file.grep]\n",
-    )
-    .unwrap();
-    assert_eq!(agent.name.as_deref(), Some("reviewer"));
-    assert_eq!(agent.builtin().unwrap(), ["file.read", "file.list", "file.grep"]);
-    let permissions = agent.permissions();
-    assert_eq!((permissions.writes, permissions.execute), (Mode::Deny, Mode::Confirm));
-    assert!(agent.workspace().ends_with("repo"));
-    assert!(agent.mcp().is_none());
-}
-
-#[test]
-fn upstreams_come_from_beside_the_file() {
-    let agent = read(
-        "mcp:\n  path: servers.jsonc\n  overrides:\n    clock: {trust_annotations: true, tool_timeout_sec: 5}\n",
-    );
-    let (file, overrides) = agent.unwrap().mcp().unwrap();
-    assert!(file.is_absolute() && file.ends_with("servers.jsonc"));
-    assert_eq!(overrides["clock"].trust_annotations, Some(true));
-}
-
-#[test]
-fn an_empty_part_is_like_none() {
-    let agent = read("name:\ntools:\nmcp:\npermissions:\n").unwrap();
-    assert_eq!(agent.builtin().unwrap(), Vec::<String>::new());
-    let permissions = agent.permissions();
-    assert_eq!((permissions.writes, permissions.execute), (Mode::Confirm, Mode::Confirm));
-}
-
-#[test]
-fn what_is_not_built_yet_is_refused_by_name() {
-    let missing =
-        "this part of an agent file is not available in this version; remove it to go on without";
-    for key in NOT_BUILT {
-        assert_eq!(
-            read(&format!("name: a\n{key}: {{}}\n")).unwrap_err(),
-            format!("agent.yaml:2:1: {key}: {missing}")
-        );
-    }
-    let tools = "these tools are not available in this version; remove them to go on without";
-    for key in ["python", "subagent"] {
-        let error = read(&format!("tools:\n  {key}: x\n")).unwrap_err();
-        assert_eq!(error, format!("agent.yaml:2:3: tools.{key}: {tools}"));
-    }
-}
-
-#[test]
-fn a_mistake_has_its_place_and_a_way_out() {
-    let check = |text: &str, expected: &str| {
-        let error = read(text).err().or_else(|| builtin(text).err()).unwrap_or_default();
-        assert_eq!(error, expected, "{text}");
+    let line = |level: usize| match level {
+        0 => "compaction:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(),
+        _ => {
+            format!("  a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "))
+        }
     };
-    check(
-        "permisions: {}\n",
-        "agent.yaml:1:1: permisions: unknown key; did you mean `permissions`?",
-    );
-    check(
-        "permissions: {writes: maybe}\n",
-        "agent.yaml:1:23: permissions.writes: the choices are `confirm`, `allow` and `deny`",
-    );
-    check(
-        "tools: {builtin: [file.red]}\n",
-        "agent.yaml:1:19: tools.builtin[0]: unknown built-in tool `file.red`; did you mean `file.read`?",
-    );
-    check(
-        "tools: {builtin: [file.read, file.read]}\n",
-        "agent.yaml:1:30: tools.builtin[1]: `file.read` is there twice",
-    );
-    check(
-        "tools: {builtin: [web.fetch]}\n",
-        "agent.yaml:1:19: tools.builtin[0]: the built-in tool `web.fetch` is not available in this version",
-    );
-    check("- a\n", "agent.yaml:1:1: an agent file is a mapping");
-    check("mcp: {overrides: {}}\n", "agent.yaml:1:6: mcp: the key `path` is missing");
+    let text: String = (0..9).map(line).collect();
+    fs::write(&file, text).unwrap();
+    let error = build(&file, None).map(|_| ()).unwrap_err();
+    assert!(error.contains("the document has over 200000 values"), "{error}");
+}
+
+#[test]
+fn the_workspace_comes_from_beside_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("repo")).unwrap();
+    let file = folder.path().join("agent.yaml");
+    fs::write(&file, "permissions: {workspace: ./repo}\n").unwrap();
+    let config = build(&file, None).unwrap();
+    assert_eq!(config.workspace, folder.path().join("repo").canonicalize().unwrap());
 }

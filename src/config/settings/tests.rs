@@ -47,7 +47,10 @@ fn a_mistake_has_its_place() {
     );
     let address = "server.toml:1:8: http: expected an address and a port, such as 127.0.0.1:8808";
     check("http = 'nowhere'\n", address);
-    check("http = 3\n", "server.toml:1:8: http: expected a string, found an integer");
+    check(
+        "http = 3\n",
+        "server.toml:1:8: http: expected a string, found an integer; put it in quotes",
+    );
     check(
         "[approval]\nmode = 'perhaps'\n",
         "server.toml:2:8: approval.mode: the choices are `ask`, `client` and `deny`",
@@ -70,10 +73,14 @@ fn no_mistake_is_told_in_the_words_of_rust() {
     }
     check("breaker.failure_threshold", "-1", "expected a whole number, not negative");
     check("breaker.failure_threshold", "5_000_000_000", "the number is too large");
-    check("breaker.cooldown_seconds", "'x'", "expected a number, found a string");
+    check(
+        "breaker.cooldown_seconds",
+        "'x'",
+        "expected a number, found a string; write it without quotes",
+    );
     check("limits.tool_timeout_seconds", "0", "expected a number of seconds above 0");
     check("limits.tool_timeout_seconds", "[]", "expected a number, found a list");
-    check("log.file", "3", "expected a path, found an integer");
+    check("log.file", "3", "expected a path, found an integer; put it in quotes");
     check("activity.file", "[]", "expected a path, found a list");
 }
 

@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::document::{Document, DocumentError, Format, Key, Node, Position, hint, path};
@@ -104,7 +105,7 @@ pub struct Filter {
 }
 
 /// What an agent file says about a server beyond its MCP file.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
     /// Whether its failure is everybody's.
@@ -121,8 +122,9 @@ pub struct Override {
 pub type Overrides = BTreeMap<String, Override>;
 
 /// A time limit: a number of seconds above 0.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
+#[schemars(extend("exclusiveMinimum" = 0))]
 pub struct Seconds(Duration);
 
 /// Why a number is no time limit.

@@ -140,7 +140,7 @@ fn a_file_with_comments_and_its_overrides() {
 fn overrides_are_strict() {
     check_override(
         "a: {tool_timeout_sec: '30'}",
-        "agent.yaml:1:23: a.tool_timeout_sec: expected a number, found a string",
+        "agent.yaml:1:23: a.tool_timeout_sec: expected a number, found a string; write it without quotes",
     );
     check_override(
         "a: {tool_timeout_sec: 0}",
@@ -148,7 +148,7 @@ fn overrides_are_strict() {
     );
     check_override(
         "a: {required: 1}",
-        "agent.yaml:1:15: a.required: expected a boolean, found an integer",
+        "agent.yaml:1:15: a.required: expected a boolean, found an integer; write `true` or `false`, without quotes",
     );
     check_override(
         "a: {trust: true}",

@@ -1,0 +1,56 @@
+//! What a file turns on and this version does not have: told by its place, so that it is not missed.
+
+use super::decision::Service;
+use super::file::AgentFile;
+use crate::document::{Document, DocumentError};
+use crate::source::builtin;
+
+/// Returns one error for each thing; the file is valid all the same.
+pub(super) fn find(
+    file: &AgentFile,
+    service: Option<&Service>,
+    document: &Document,
+) -> Vec<DocumentError> {
+    let tools = file.tools();
+    let mut found = Vec::new();
+    let mut add = |path: &str, what: &str, hint: &str| {
+        let message = format!("{what} not available in this version");
+        found.push(document.error_in(path, message).with_hint(format!("{hint} to serve the rest")));
+    };
+    for (index, key) in tools.builtin.iter().enumerate() {
+        if builtin::check(key).is_err() {
+            add(&format!("tools.builtin[{index}]"), &format!("`{key}` is"), "remove it");
+        }
+    }
+    let python = tools.python.unwrap_or_default();
+    for (key, references) in [("functions", &python.functions), ("registrars", &python.registrars)]
+    {
+        if !references.is_empty() {
+            add(&format!("tools.python.{key}"), "Python tools are", "remove them");
+        }
+    }
+    if tools.subagent.is_some() {
+        add("tools.subagent", "sub-agents are", "remove it");
+    }
+    if file.hooks.as_ref().is_some_and(|hooks| !hooks.is_empty()) {
+        add("hooks", "hooks are", "remove them");
+    }
+    if file.middleware.as_ref().is_some_and(|middleware| !middleware.tools.is_empty()) {
+        add("middleware.tools", "middleware is", "remove it");
+    }
+    if service.is_some_and(Service::is_on) {
+        add("decision", "a decision service is", "remove it, or switch its parts off,");
+    }
+    let switches = [
+        ("skills", "skills are", file.skills.as_ref().is_some_and(|skills| skills.enabled)),
+        ("memory", "memory is", file.memory.as_ref().is_some_and(|memory| memory.enabled)),
+        ("goal", "goals are", file.goal.as_ref().is_some_and(|goal| goal.enabled)),
+    ];
+    for (key, what, on) in switches {
+        if on {
+            add(&format!("{key}.enabled"), what, "set it to false");
+        }
+    }
+    found.sort_by_key(DocumentError::position);
+    found
+}
