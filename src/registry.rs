@@ -20,7 +20,7 @@ pub use self::apart::Apart;
 pub use self::diagnostic::Diagnostic;
 use self::offered::Offered;
 use crate::relay::{Events, Kind, Offers, Relay};
-use crate::tool::Tool;
+use crate::tool::{Presence, Tool};
 
 /// The registry: the sources' latest publications and the catalogue made of them.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub struct SourceStatus {
     pub source: String,
     /// How far it has come.
     pub state: State,
-    /// How many tools it offers.
+    /// How many tools it offers, whatever else is there.
     pub tools: usize,
     /// The way to what it offers besides tools.
     pub relay: Option<Arc<dyn Relay>>,
@@ -250,6 +250,19 @@ fn names_of(tool: &Arc<dyn Tool>) -> impl Iterator<Item = &str> {
     std::iter::once(definition.name.as_str()).chain(definition.aliases.iter().map(String::as_str))
 }
 
+// === impl SourceStatus ===
+
+impl SourceStatus {
+    /// Says whether it is worth naming: one whose tools are only there for the sake of others'
+    /// tools is not.
+    pub fn counts(&self) -> bool {
+        self.tools > 0
+            || self.relay.is_some()
+            || self.state != State::Ready
+            || !self.diagnostics.is_empty()
+    }
+}
+
 // === impl Catalogue ===
 
 impl Catalogue {
@@ -262,10 +275,12 @@ impl Catalogue {
             for tool in tools {
                 catalogue.add(tool)?;
             }
+            let lasting = |tool: &&Arc<dyn Tool>| tool.definition().presence == Presence::Always;
+            let count = tools.iter().filter(lasting).count();
             catalogue.sources.push(SourceStatus {
                 source: slot.source.clone(),
                 state: state.clone(),
-                tools: tools.len(),
+                tools: count,
                 relay: relay.clone(),
                 apart: apart.clone(),
                 instructions: instructions.clone(),

@@ -15,9 +15,10 @@ pub struct Report {
     pub diagnostics: Vec<String>,
 }
 
-/// Reports on every source of a catalogue, in order.
+/// Reports on every source of a catalogue that counts, in order.
 pub fn of(catalogue: &Catalogue) -> Vec<Report> {
-    let reports = catalogue.sources().iter().map(|source| Report {
+    let sources = catalogue.sources().iter().filter(|source| source.counts());
+    let reports = sources.map(|source| Report {
         source: source.source.clone(),
         tools: source.tools,
         failure: match &source.state {

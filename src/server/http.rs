@@ -238,6 +238,7 @@ async fn health(State(shared): State<Shared>, request: Request) -> Response {
         let sources: Vec<Value> = catalogue
             .sources()
             .iter()
+            .filter(|source| source.counts())
             .map(|source| {
                 let (state, error) = match &source.state {
                     SourceState::Starting => ("starting", None),

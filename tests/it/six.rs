@@ -86,11 +86,17 @@ fn check(home: &Home, mut request: impl FnMut(&str, Value) -> Value) {
     }
 }
 
+/// Together they have so many tools that they would be deferred.
+fn arguments(home: &Home) -> Vec<String> {
+    [home.arguments(), vec!["--defer".to_owned(), "never".to_owned()]].concat()
+}
+
 #[test]
 fn nothing_of_six_public_servers_is_lost() {
     let home = home();
+    let arguments = arguments(&home);
     let mut checked = command(exe());
-    checked.args(["check", "--json"]).args(home.arguments());
+    checked.args(["check", "--json"]).args(&arguments);
     let checked = run(checked, LIMIT);
     let report: Value =
         serde_json::from_str(&checked.stdout).unwrap_or_else(|_| panic!("{checked:?}"));
@@ -100,17 +106,17 @@ fn nothing_of_six_public_servers_is_lost() {
         let lost = diagnostics.iter().filter(|said| said["severity"] == "error");
         assert_eq!(lost.count(), 0, "{server}");
     }
-    let mut session = Session::start(&home.arguments());
+    let mut session = Session::start(&arguments);
     session.initialize();
     check(&home, |method, params| session.request(method, &params));
-    let mut session = Session::start(&home.arguments());
+    let mut session = Session::start(&arguments);
     check(&home, |method, params| session.modern(method, &params));
 }
 
 #[test]
 fn six_public_servers_are_there_over_http_too() {
     let home = home();
-    let arguments = home.arguments();
+    let arguments = arguments(&home);
     let gateway = Gateway::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let mut web = Web::new(&gateway.url);
     web.initialize();
