@@ -81,7 +81,7 @@ impl Setup {
         while stderr.read_line(&mut line).await? > 0 {
             let url = line.trim().strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp"));
             address = address.or_else(|| url.map(str::to_owned));
-            if let Some(address) = address.take_if(|_| line.contains("bench: 1 tools")) {
+            if let Some(address) = address.take_if(|_| line.contains("bench: 2 tools")) {
                 return Ok(Served { address, child, _stderr: stderr });
             }
             line.clear();
@@ -93,6 +93,8 @@ impl Setup {
         let mut command = command(&self.exe);
         command.args(["serve", "--workspace"]).arg(self.path("workspace"));
         command.arg("--log-file").arg(self.path("log"));
+        // Otherwise every result of the upstream would also be written to a file.
+        command.env("IRIS_MCP_ARTIFACTS_MCP_NATIVE", "rich");
         command
     }
 

@@ -18,6 +18,7 @@ pub mod convert;
 pub mod diagnostic;
 mod dial;
 pub mod env;
+mod era;
 mod http;
 mod keeper;
 mod last_words;

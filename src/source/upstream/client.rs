@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig,
-    ClientRequest, CustomRequest, CustomResult, ErrorCode as RpcCode, Implementation,
-    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
+    ClientRequest, CustomRequest, CustomResult, DiscoverRequest, DiscoverRequestParams,
+    ErrorCode as RpcCode, Implementation, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
@@ -423,6 +424,19 @@ fn unopened(error: &ClientInitializeError) -> String {
 }
 
 // === impl Handler ===
+
+/// Makes the question for the era of a server.
+pub(super) fn era_question() -> DiscoverRequest {
+    let about = Handler::default().get_info();
+    let version = ProtocolVersion::V_2026_07_28;
+    let mut question = DiscoverRequest::new(DiscoverRequestParams {});
+    question.extensions.insert(RequestMetaObject::with_client_context(
+        version,
+        about.client_info,
+        about.capabilities,
+    ));
+    question
+}
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {

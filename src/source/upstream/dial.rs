@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
+use rmcp::RoleClient;
+use rmcp::transport::Transport;
 use tokio::time::Instant;
 
 use super::Operator;
 use super::about::About;
-use super::client::{Connection, Protocol};
+use super::client::{self, Connection, Protocol};
 use super::config::Server;
 use super::env::{Endpoint, Host, Resolved, resolve};
+use super::era::{Asked, Heard};
 use super::http::{Mirrors, Older, Remote, Streamable};
 use super::last_words::{LastWords, chain};
 use super::line::Link;
@@ -198,7 +201,14 @@ impl Dial {
         let wire = Wire::new(name.clone(), (stdout, stdin), Arc::clone(&pending), bytes);
         let ended = self.shared.ended.child_token();
         let limit = self.operator.max_concurrency;
-        let opened = Connection::open(notices, (wire, pending), protocol, limit, ended);
+        let opened = async {
+            let mut wire = Asked::unasked(wire);
+            let protocol = match protocol {
+                Protocol::Auto => self.era(&mut wire).await,
+                said => said,
+            };
+            Connection::open(notices, (wire, pending), protocol, limit, ended).await
+        };
         // Kept until the end: a server whose streams are closed has other last words.
         let mut opened = std::pin::pin!(opened);
         match tokio::time::timeout_at(deadline, &mut opened).await {
@@ -209,6 +219,16 @@ impl Dial {
                 Err(Unconnected { reason, ended })
             }
             Err(_) => Err(self.not_ready(&self.hear(&child).await.1).into()),
+        }
+    }
+
+    /// Asks a server which era it is of; one that says nothing for most of its time to start is
+    /// spoken to as an older one for the rest of it.
+    async fn era<T: Transport<RoleClient>>(&self, wire: &mut Asked<T>) -> Protocol {
+        let patience = self.server.startup_timeout * 2 / 3;
+        match wire.ask(client::era_question(), patience).await {
+            Heard::Something => Protocol::Auto,
+            Heard::Nothing => Protocol::Legacy,
         }
     }
 
