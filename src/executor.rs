@@ -195,8 +195,10 @@ impl Executor {
         };
         let result = finish::finish(result, call.checked(), cx);
         Ok(match &self.artifacts {
-            Some(artifacts) => finish::fit(result, call.checked(), cx, artifacts).await,
-            None => result,
+            Some(artifacts) if !cx.client.keeps_results() => {
+                finish::fit(result, call.checked(), cx, artifacts).await
+            }
+            _ => result,
         })
     }
 

@@ -56,6 +56,19 @@ pub struct Client {
     pub alone: bool,
 }
 
+/// The experimental capability of a client that keeps long results itself.
+pub const WHOLE_RESULTS: &str = "iris/whole-results";
+
+impl Client {
+    /// Returns whether it wants results whole, however long they are.
+    ///
+    /// Another gateway does: it cuts them for its own client, who could not read what we keep.
+    pub fn keeps_results(&self) -> bool {
+        let experimental = self.capabilities.get("experimental");
+        experimental.is_some_and(|those| those.get(WHOLE_RESULTS).is_some())
+    }
+}
+
 /// A protocol era; which one decides how a server may ask its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {

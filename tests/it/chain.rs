@@ -423,3 +423,27 @@ fn what_gateways_keep_is_listed_by_the_one_that_has_it() {
         }
     });
 }
+
+#[test]
+fn a_long_text_is_cut_once_and_the_client_reads_all_of_it() {
+    everywhere(|chain| {
+        let result = chain.result("large", &json!({"lines": 12_000}));
+        let said = text(&result);
+        assert_eq!(said.matches("[The result of").count(), 1, "{:?} {said}", chain.kind);
+        let content = result["content"].as_array().unwrap();
+        let link = content.iter().find(|block| block["type"] == "resource_link").unwrap();
+        let mut whole = String::new();
+        let mut next = Some(link["uri"].as_str().unwrap().to_owned());
+        while let Some(uri) = next {
+            let params = json!({"uri": uri});
+            let params = if chain.kind.is_modern { modern(params) } else { params };
+            let (page, _) = chain.client.request("resources/read", &params, chain.kind.is_modern);
+            let contents = &page["result"]["contents"][0];
+            whole.push_str(contents["text"].as_str().unwrap_or_else(|| panic!("{page}")));
+            next = contents["_meta"]["iris/page"]["next"].as_str().map(str::to_owned);
+        }
+        let lines: Vec<String> =
+            (0..12_000).map(|number| format!("line {number:07} é☃ of many")).collect();
+        assert!(whole == lines.join("\n"), "{:?}: {} characters", chain.kind, whole.len());
+    });
+}

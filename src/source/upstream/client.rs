@@ -26,6 +26,7 @@ use super::notices::Notices;
 use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
 use super::wanted::Told;
+use crate::tool::context::WHOLE_RESULTS;
 use crate::tool::{Arguments, CallContext, ErrorCode, Failure, Interrupt};
 
 /// The server answered a call with a protocol error, or could not be sent it.
@@ -356,7 +357,8 @@ impl Connection {
         }
         if self.is_newer() {
             let of = |key: &str| Some((key.to_owned(), cx.client.capabilities.get(key)?.clone()));
-            let can = ASKABLE.iter().filter_map(|key| of(key)).collect();
+            let mut can: Map<String, Value> = ASKABLE.iter().filter_map(|key| of(key)).collect();
+            can.insert("experimental".to_owned(), json!({WHOLE_RESULTS: {}}));
             meta.insert(CAPABILITIES.to_owned(), Value::Object(can));
         }
         meta
@@ -446,6 +448,7 @@ impl ClientHandler for Handler {
         can.elicitation = serde_json::from_value(json!({"form": {}, "url": {}})).ok();
         can.sampling = serde_json::from_value(json!({})).ok();
         can.roots = serde_json::from_value(json!({})).ok();
+        can.experimental = serde_json::from_value(json!({WHOLE_RESULTS: {}})).ok();
         // What `initialize` names; a server that takes a newer one there would be of neither era.
         ClientConfig::new(can, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
