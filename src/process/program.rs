@@ -104,6 +104,10 @@ impl SpawnError {
 
 fn not_found(program: &Path, path: Option<&str>) -> String {
     match path {
+        Some(path) if program.to_string_lossy().trim().contains(' ') => format!(
+            "`{}` was not found in PATH ({path}); the program alone is the command, what follows it belongs into `args`",
+            program.display()
+        ),
         Some(path) => format!("`{}` was not found in PATH ({path})", program.display()),
         None => format!("`{}` does not exist", program.display()),
     }

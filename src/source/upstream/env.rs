@@ -157,7 +157,10 @@ impl Resolver<'_> {
         file: &str,
         env: &mut BTreeMap<String, Secret>,
     ) -> Result<Vec<usize>, ResolveError> {
-        let unreadable = |why: String| self.error("envFile", Problem::Dotenv(why));
+        let (written, from) = (file, self.directory.display());
+        let unreadable = |why: String| {
+            self.error("envFile", Problem::Dotenv(format!("{why} (`{written}`, from {from})")))
+        };
         let file = self.directory.join(self.expand("envFile", file)?);
         let bytes = (self.host.read)(&file).map_err(|error| unreadable(error.to_string()))?;
         let text =

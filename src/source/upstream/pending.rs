@@ -149,6 +149,20 @@ impl Pending {
         self.is_open(&id).then(|| self.fail(id, Fate::too_long(limit)))
     }
 
+    /// Makes the answer to a request whose real one cannot be read, if it can be told whose it is.
+    pub(super) fn unread(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let line = line.trim_ascii();
+        // A batch of one is none of this protocol, but somebody's answer.
+        let line = line.strip_prefix(b"[").unwrap_or(line);
+        let line = line.strip_suffix(b"]").unwrap_or(line).trim_ascii();
+        if !(line.starts_with(b"{") && line.ends_with(b"}")) {
+            return None;
+        }
+        let id = id_between(line, line)?;
+        let why = Fate::Unknown("its answer cannot be read".to_owned());
+        self.is_open(&id).then(|| self.fail(id, why))
+    }
+
     fn is_open(&self, id: &RequestId) -> bool {
         self.state().raw.contains(id)
     }
@@ -276,6 +290,24 @@ fn id_in_tail(tail: &[u8]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_one_all_the_same() {
+        let pending = Pending::default();
+        pending.state().raw.insert(RequestId::Number(5));
+        let ends = |line: &str| pending.unread(line.as_bytes()).is_some();
+        assert!(!ends(r#"{"jsonrpc":"2.0","id":6,"result":{"n":1E999}}"#), "nobody asked");
+        assert!(!ends("a banner with \"id\":5}"), "no message");
+        assert!(ends(r#"{"jsonrpc":"2.0","id":5,"result":{"n":1E999}}"#));
+        pending.state().raw.insert(RequestId::Number(5));
+        assert!(ends(r#"{"jsonrpc":"2.0","id":5,"result":{"text":"\ud800"}}"#));
+        pending.state().raw.insert(RequestId::Number(5));
+        assert!(ends(r#" [{"jsonrpc":"2.0","id":5,"result":{}}] "#));
+        assert_eq!(
+            pending.fate(&RequestId::Number(5)).map(|fate| fate.text().to_owned()),
+            Some("its answer cannot be read".to_owned())
+        );
+    }
 
     #[test]
     fn the_id_of_a_long_answer_is_found_at_either_end() {

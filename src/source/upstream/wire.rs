@@ -48,6 +48,8 @@ impl<R: AsyncRead + Unpin, W> Wire<R, W> {
         let message = message.and_then(|value: Value| self.pending.read(value).ok());
         if message.is_none() {
             self.skip(&String::from_utf8_lossy(line));
+            // Half a surrogate, say, or a number beyond all numbers: an answer it is all the same.
+            return self.pending.unread(line);
         }
         message
     }

@@ -207,7 +207,7 @@ fn what_cannot_be_resolved_for_a_process_is_named_without_a_value() {
     );
     stdio_error(
         Stdio { env_file: Some("other.env".into()), ..stdio() },
-        "server `s`: envFile: the dotenv file cannot be read: entity not found",
+        "server `s`: envFile: the dotenv file cannot be read: entity not found (`other.env`, from /conf)",
     );
     let process = "this cannot be handed to a process: it is empty or has a NUL";
     stdio_error(
