@@ -1,5 +1,6 @@
 //! Real clients on one side, real servers on the other, the gateway between them.
 
+mod deferred;
 mod inspector;
 
 use std::fs;
