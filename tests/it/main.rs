@@ -25,6 +25,7 @@ mod peers;
 mod process;
 mod relays;
 mod remote;
+mod rough;
 mod scope;
 mod session;
 mod six;
