@@ -9,6 +9,7 @@ pub mod image;
 pub mod name;
 pub mod page;
 pub mod persist;
+mod place;
 pub mod preview;
 pub mod quota;
 mod room;
@@ -24,6 +25,7 @@ use lru::LruCache;
 
 pub use self::name::{Area, Key};
 pub use self::page::Page;
+pub use self::place::Place;
 pub use self::quota::Quota;
 
 use self::page::Marks;
@@ -49,7 +51,7 @@ const TRIES: usize = 3;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The folder; without one it is `.iris` of the workspace.
-    pub folder: Option<PathBuf>,
+    pub folder: Option<Place>,
     /// Where to go if the workspace cannot be written.
     pub fallback: Option<PathBuf>,
     /// How much is kept, and for how long.
@@ -248,8 +250,8 @@ impl ArtifactStore {
     /// before it is needed.
     pub fn check(&self) -> Result<(), StoreError> {
         match &self.config.folder {
-            Some(_) => self.root().map(drop),
-            None => Ok(()),
+            Some(Place::Named(_)) => self.root().map(drop),
+            Some(Place::Usual(_)) | None => Ok(()),
         }
     }
 
@@ -305,7 +307,7 @@ impl ArtifactStore {
         let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = opened.as_ref().map(|root| root.path().to_owned());
         let named = match &self.config.folder {
-            Some(folder) => folder.clone(),
+            Some(place) => place.path().to_owned(),
             None => self.workspace.root().join(FOLDER),
         };
         // Paths of the workspace have no links in them any more.
@@ -361,8 +363,7 @@ impl ArtifactStore {
             return Ok(Arc::clone(root));
         }
         let opened = match (&self.config.folder, &self.config.fallback) {
-            (Some(folder), _) => Folder::ambient(folder)
-                .map_err(|error| StoreError::Folder { folder: folder.clone(), error })?,
+            (Some(place), _) => place::open(place.path())?,
             (None, fallback) => self.in_workspace_or(fallback.as_deref())?,
         };
         let opened = Arc::new(opened);
@@ -381,8 +382,7 @@ impl ArtifactStore {
             (Err(error), Some(fallback)) => {
                 let folder = fallback.display().to_string();
                 tracing::info!(%error, folder, "the workspace cannot be written; artifacts go elsewhere");
-                return Folder::ambient(fallback)
-                    .map_err(|error| StoreError::Folder { folder: fallback.to_owned(), error });
+                return place::open(fallback);
             }
         };
         Err(StoreError::Folder { folder: self.workspace.root().join(FOLDER), error })

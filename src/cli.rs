@@ -9,11 +9,10 @@ mod man;
 mod schema;
 mod search;
 mod serve;
+mod terminal;
 mod tools;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +23,7 @@ use crate::process;
 use crate::telemetry::{self, TelemetryError};
 
 use self::flags::{Flags, Serving};
+use self::terminal::{has_colours, say};
 
 /// Serves the tools of an Iris agent, and of any number of MCP servers, as one MCP server.
 #[derive(Debug, Parser)]
@@ -89,10 +89,12 @@ pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let code = if error.use_stderr() { Exit::Configuration } else { Exit::Ok };
-            // A closed pipe is no reason to complain.
-            drop(error.print());
-            return code.into();
+            let printed = error.print();
+            // Help and the version are what was asked for.
+            if !error.use_stderr() {
+                return finish(printed.map(|()| Exit::Ok).map_err(CliError::from));
+            }
+            return Exit::Configuration.into();
         }
     };
     // What needs nothing of a run.
@@ -136,7 +138,10 @@ fn finish(result: Result<Exit, CliError>) -> ExitCode {
             Exit::Ok.into()
         }
         Err(error) => {
-            complain(&error);
+            match &error {
+                CliError::Config(error) => say(format!("error: {}", error.render())),
+                error => say(format!("error: {error}")),
+            }
             error.exit().into()
         }
     }
@@ -152,8 +157,7 @@ fn prepare(flags: Flags, serving: Option<Serving>) -> Result<(Config, process::C
         serving.add_to(&mut settings, &host);
     }
     let settings = config::complete(settings, &host)?;
-    let plain = host.environment.get("NO_COLOR").is_some_and(|no| !no.is_empty());
-    let color = std::io::stderr().is_terminal() && !plain;
+    let color = has_colours(&std::io::stderr());
     telemetry::start(config::telemetry(&settings, filter, color))?;
     let processes = process::Config { exe: host.exe.clone() };
     Ok((Config::build(settings, &host)?, processes))
@@ -176,20 +180,6 @@ fn host() -> Result<Host, CliError> {
     let directory = std::env::current_dir()
         .map_err(|error| CliError::Usage(format!("the current folder cannot be used: {error}")))?;
     Ok(Host { environment, directory, exe: std::env::current_exe().ok() })
-}
-
-#[expect(clippy::print_stderr, reason = "this is what a person at a terminal reads")]
-fn complain(error: &CliError) {
-    match error {
-        CliError::Config(error) => eprintln!("error: {}", error.render()),
-        error => eprintln!("error: {error}"),
-    }
-}
-
-/// Tells a person something that is no protocol.
-#[expect(clippy::print_stderr, reason = "standard output may belong to the protocol")]
-fn say(line: impl Display) {
-    eprintln!("{line}");
 }
 
 impl CliError {

@@ -87,6 +87,9 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
     };
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi);
+    // A line that cannot be written is lost. To say so on standard error would be a panic where
+    // nobody reads that any more.
+    let builder = builder.log_internal_errors(false);
     // A second subscriber is an embedder's own, and stays.
     let started = match format {
         Format::Text => builder.try_init(),

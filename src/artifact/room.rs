@@ -24,7 +24,7 @@ impl ArtifactStore {
     pub fn sweep(&self) {
         let opened = self.root.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let there = match &self.config.folder {
-            Some(folder) => folder.exists(),
+            Some(place) => place.path().exists(),
             None => self.workspace.root().join(FOLDER).exists(),
         };
         if !opened && !there {

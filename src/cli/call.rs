@@ -1,6 +1,6 @@
 //! `call`: one call, through everything a client's call goes through.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::flags::Flags;
+use super::terminal::{print_verdict, say};
 use super::tools::report_failures;
-use super::{CliError, Exit, prepare, say};
+use super::{CliError, Exit, prepare};
 use crate::app::App;
 use crate::exposure::NOT_FOUND;
 use crate::permission::{
@@ -187,6 +188,6 @@ fn write(result: ToolResult) -> Result<(), CliError> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    std::io::stdout().write_all(text.as_bytes())?;
+    print_verdict(text)?;
     Ok(())
 }

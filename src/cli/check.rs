@@ -1,10 +1,11 @@
 //! `check`: starts everything and says what works, what does not, and what is said in vain.
 
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use clap::Args;
 
 use super::flags::Flags;
+use super::terminal::{has_colours, is_capable, print_verdict};
 use super::{CliError, Exit, prepare};
 use crate::app::App;
 use crate::app::check::{Check as Found, Cost, Said, Server};
@@ -38,7 +39,7 @@ impl Check {
         config.http = None;
         let said = Said::of(&mut config);
         let app = App::start(config, processes).await?;
-        let progress = std::io::stderr().is_terminal();
+        let progress = is_capable(&std::io::stderr());
         let found = tokio::select! {
             catalogue = app.watched(|starting| if progress { show(starting) }) => {
                 Some(app.check(said, &catalogue))
@@ -50,13 +51,12 @@ impl Check {
         }
         let written = found.as_ref().map(|found| {
             let text = if self.json { as_json(found) } else { as_text(found, Paint::of_stdout()) };
-            std::io::stdout().write_all(text.as_bytes())
+            print_verdict(text)
         });
         app.end().await;
         match (found, written) {
             (None, _) => Ok(Exit::Cancelled),
-            // Whoever reads our output may have enough; the verdict stands.
-            (_, Some(Err(error))) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            (_, Some(Err(error))) => Err(error.into()),
             (Some(found), _) => Ok(if found.ok { Exit::Ok } else { Exit::Failed }),
         }
     }
@@ -73,8 +73,10 @@ fn show(starting: &[&str]) {
         0 => String::new(),
         count => format!("waiting for {count}: {}", printable(&names)),
     };
-    // A terminal that is gone is no reason to stop.
-    drop(write!(std::io::stderr(), "\r\x1b[2K{line}"));
+    // It is not wrapped, since of several lines only the last one would be cleared. A terminal that
+    // is gone is no reason to stop.
+    let line = format!("\r\x1b[2K\x1b[?7l{line}\x1b[?7h");
+    drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
 fn as_json(found: &Found) -> String {
@@ -184,9 +186,7 @@ fn printable(text: &str) -> String {
 
 impl Paint {
     fn of_stdout() -> Self {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { colours: std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb }
+        Self { colours: has_colours(&std::io::stdout()) }
     }
 
     fn good(self, text: &str) -> String {

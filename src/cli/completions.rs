@@ -1,10 +1,9 @@
 //! `completions`: a script that lets a shell complete our commands and flags.
 
-use std::io::Write as _;
-
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
+use super::terminal::print;
 use super::{CliError, Exit};
 
 #[derive(Debug, Args)]
@@ -17,7 +16,7 @@ impl Completions {
     pub(super) fn run<C: CommandFactory>(&self) -> Result<Exit, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut C::command(), "iris-mcp", &mut script);
-        std::io::stdout().write_all(&script)?;
+        print(script)?;
         Ok(Exit::Ok)
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{CliError, Exit, say};
+use super::terminal::say;
+use super::{CliError, Exit};
 
 /// What is written, by the name of its file.
 const FILES: [(&str, &str); 2] =

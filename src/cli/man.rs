@@ -1,9 +1,8 @@
 //! `man`: the manual pages, made from what the commands say of themselves.
 
-use std::io::Write as _;
-
 use clap::{Args, CommandFactory};
 
+use super::terminal::print;
 use super::{CliError, Exit};
 
 #[derive(Debug, Args)]
@@ -32,7 +31,7 @@ impl Man {
         };
         let mut text = Vec::new();
         clap_mangen::Man::new(page).render(&mut text)?;
-        std::io::stdout().write_all(&text)?;
+        print(text)?;
         Ok(Exit::Ok)
     }
 }

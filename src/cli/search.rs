@@ -1,14 +1,14 @@
 //! `search`: which tools a search finds, for whoever wants to know before a model does.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::flags::Flags;
+use super::terminal::{print, say};
 use super::tools::{report_failures, summary};
-use super::{CliError, Exit, prepare, say};
+use super::{CliError, Exit, prepare};
 use crate::app::App;
 use crate::exposure::names::Names;
 use crate::process;
@@ -45,7 +45,7 @@ impl Search {
                 // All there are, whether they have to be searched for or not.
                 let found = app.found(catalogue, &self.queries, self.limit);
                 let text = self.text(&found, &app.names(catalogue));
-                std::io::stdout().write_all(text.as_bytes())
+                print(text)
             }
             Err(_) => Ok(()),
         };

@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::flags::{Flags, Serving};
-use super::{CliError, Exit, prepare, say};
+use super::terminal::say;
+use super::{CliError, Exit, prepare};
 use crate::app::App;
 use crate::app::report::Report;
 use crate::process;

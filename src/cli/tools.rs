@@ -1,12 +1,11 @@
 //! `tools`: what a client would see.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::flags::Flags;
-use super::{CliError, Exit, prepare, say};
+use super::terminal::{print, say};
+use super::{CliError, Exit, prepare};
 use crate::app::App;
 use crate::app::report::Report;
 use crate::exposure::names::Names;
@@ -50,7 +49,7 @@ impl Tools {
             }
         });
         let written = match &listed {
-            Ok(text) => std::io::stdout().write_all(text.as_bytes()),
+            Ok(text) => print(text),
             Err(_) => Ok(()),
         };
         report_failures(&app.reports().await);

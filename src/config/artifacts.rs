@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Host;
 use super::settings::Expected;
-use crate::artifact::{self, Quota};
+use crate::artifact::{self, Place, Quota};
 use crate::source::upstream::native::Keep;
 
 /// How much is kept, unless said otherwise: 1 GiB.
@@ -67,9 +67,9 @@ impl ArtifactSettings {
     /// A folder nobody named, such as `/` where a client happened to start us, gets none of them.
     pub(super) fn config(&self, workspace: &Path, is_said: bool, host: &Host) -> artifact::Config {
         let state = state(workspace, host);
-        let elsewhere = if is_said { None } else { state.clone() };
+        let usual = if is_said { None } else { state.clone() };
         artifact::Config {
-            folder: self.dir.clone().or(elsewhere),
+            folder: self.dir.clone().map(Place::Named).or(usual.map(Place::Usual)),
             fallback: state,
             quota: Quota {
                 max_bytes: self.max_bytes.map_or(MAX_BYTES, |Bytes(bytes)| bytes),

@@ -5,10 +5,10 @@
 //! no request is dropped, where the library would end the session.
 
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -61,11 +61,12 @@ async fn serve_until_closed(gateway: Gateway, input: Reader, output: Writer) -> 
     let connection = gateway.parts().shutdown.child();
     let stream = Stream::new(input, output, limit);
     let (input_ended, open) = (stream.input_ended.clone(), Arc::clone(&stream.open));
+    let deaf = Arc::clone(&stream.deaf);
     let serving = serve_server_with_ct(gateway, Opening(stream), connection.clone());
     let service = match Box::pin(serving).await {
         Ok(service) => service,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-            return Ok(());
+            return deaf.verdict();
         }
         Err(error) => return Err(io::Error::other(error)),
     };
@@ -78,7 +79,8 @@ async fn serve_until_closed(gateway: Gateway, input: Reader, output: Writer) -> 
             waiting.await
         }
     };
-    ended.map(drop).map_err(io::Error::other)
+    ended.map_err(io::Error::other)?;
+    deaf.verdict()
 }
 
 /// Waits until the input has ended and the last answers had their time.
@@ -123,6 +125,36 @@ fn socket(stream: OwnedFd) -> io::Result<tokio::net::UnixStream> {
     tokio::net::UnixStream::from_std(stream)
 }
 
+/// Whether the client can still be written to.
+#[derive(Default)]
+struct Deaf {
+    why: OnceLock<io::Error>,
+    /// Cancelled when it cannot.
+    since: CancellationToken,
+}
+
+impl Deaf {
+    fn note(&self, error: io::Error) {
+        if self.why.set(error).is_ok()
+            && let Some(error) = self.why.get()
+        {
+            tracing::warn!(%error, "the client cannot be written to; its session ends");
+        }
+        self.since.cancel();
+    }
+
+    /// Says whether serving failed; that the client has gone is no failure.
+    fn verdict(&self) -> io::Result<()> {
+        match self.why.get() {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let message = format!("the client cannot be written to: {error}");
+                Err(io::Error::new(error.kind(), message))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 /// A message a line, both ways.
 struct Stream {
     input: Lines<Reader>,
@@ -133,9 +165,10 @@ struct Stream {
     /// Whether a request has come yet.
     begun: bool,
     /// The answer to a bad message, as far as it is not written yet; reading goes on after it.
-    answering: Option<BoxFuture<'static, io::Result<()>>>,
+    answering: Option<BoxFuture<'static, ()>>,
     /// Cancelled when nothing more can come.
     input_ended: CancellationToken,
+    deaf: Arc<Deaf>,
 }
 
 /// What a line is.
@@ -155,6 +188,7 @@ impl Stream {
             begun: false,
             answering: None,
             input_ended: CancellationToken::new(),
+            deaf: Arc::default(),
         }
     }
 
@@ -200,18 +234,21 @@ impl Stream {
         Ok(true)
     }
 
-    fn write(
-        &self,
-        message: &ServerJsonRpcMessage,
-    ) -> impl Future<Output = io::Result<()>> + Send + use<> {
-        let output = Arc::clone(&self.output);
+    /// Writes a message; if that fails, nothing more is read either.
+    fn write(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = ()> + Send + use<> {
+        let (output, deaf) = (Arc::clone(&self.output), Arc::clone(&self.deaf));
         let bytes = serde_json::to_vec(message);
         async move {
-            let mut bytes = bytes?;
-            bytes.push(b'\n');
-            let mut output = output.lock().await;
-            output.write_all(&bytes).await?;
-            output.flush().await
+            let written = async {
+                let mut bytes = bytes?;
+                bytes.push(b'\n');
+                let mut output = output.lock().await;
+                output.write_all(&bytes).await?;
+                output.flush().await
+            };
+            if let Err(error) = written.await {
+                deaf.note(error);
+            }
         }
     }
 }
@@ -233,10 +270,10 @@ impl Transport<RoleServer> for Stream {
             .is_none_or(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id));
         let written = wanted.then(|| self.write(&item));
         async move {
-            match written {
-                Some(written) => written.await,
-                None => Ok(()),
+            if let Some(written) = written {
+                written.await;
             }
+            Ok(())
         }
     }
 
@@ -246,15 +283,15 @@ impl Transport<RoleServer> for Stream {
             // Lines are in memory by thousands: a flood of blank ones must not keep this task busy.
             tokio::task::consume_budget().await;
             if let Some(answering) = &mut self.answering {
-                let written = answering.await;
+                answering.await;
                 self.answering = None;
-                if let Err(error) = written {
-                    tracing::warn!(%error, "standard output cannot be written");
-                    self.input_ended.cancel();
-                    return None;
-                }
             }
-            let line = match self.input.next().await {
+            let line = tokio::select! {
+                biased;
+                () = self.deaf.since.cancelled() => Ok(None),
+                line = self.input.next() => line,
+            };
+            let line = match line {
                 Ok(Some(line)) => line,
                 Ok(None) => {
                     self.input_ended.cancel();
@@ -285,7 +322,10 @@ impl Transport<RoleServer> for Stream {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.answering = None;
-        self.output.lock().await.flush().await
+        if let Err(error) = self.output.lock().await.flush().await {
+            self.deaf.note(error);
+        }
+        Ok(())
     }
 }
 

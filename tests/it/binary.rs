@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -50,19 +50,40 @@ pub(crate) struct Ended {
 }
 
 /// Runs a program to its end; a program that takes longer than `limit` is killed.
+///
+/// A stream that is no pipe is told as if it had been silent.
 #[track_caller]
 pub(crate) fn run(mut command: Command, limit: Duration) -> Ended {
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let stdout = drain(child.stdout.take().expect("a pipe"));
-    let stderr = drain(child.stderr.take().expect("a pipe"));
-    let Ok(stdout) = stdout.recv_timeout(limit) else {
+    let stdout = child.stdout.take().map(drain);
+    let stderr = child.stderr.take().map(drain);
+    let text = |pipe: Option<Receiver<String>>, limit| match pipe {
+        Some(pipe) => pipe.recv_timeout(limit),
+        None => Ok(String::new()),
+    };
+    let began = Instant::now();
+    let read = text(stdout, limit);
+    let ended = read.ok().and_then(|stdout| Some((status(&mut child, began + limit)?, stdout)));
+    let Some((status, stdout)) = ended else {
         child.kill().expect("killed");
-        let stderr = stderr.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        let stderr = text(stderr, Duration::from_secs(1)).unwrap_or_default();
         panic!("{command:?} was still running after {limit:?}:\n{stderr}");
     };
-    let code = child.wait().expect("ended").code();
-    let stderr = stderr.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
-    Ended { code, stdout, stderr }
+    let stderr = text(stderr, Duration::from_secs(5)).unwrap_or_default();
+    Ended { code: status.code(), stdout, stderr }
+}
+
+/// Waits until a child ends and returns how; nothing if it takes too long.
+fn status(child: &mut Child, until: Instant) -> Option<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait().expect("our child") {
+            return Some(status);
+        }
+        if Instant::now() > until {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Reads everything on a thread of its own.

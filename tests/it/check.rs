@@ -190,7 +190,8 @@ fn at_a_terminal(home: &Home, variables: &[(&str, &str)]) -> String {
 fn a_terminal_gets_colours_and_is_told_what_is_waited_for() {
     let home = Home::with_up(json!({"tools": ["echo"]}));
     let shown = at_a_terminal(&home, &[]);
-    assert!(shown.starts_with("\r\u{1b}[2Kwaiting for 1: up\r\u{1b}[2K"), "{shown:?}");
+    let waiting = "\r\u{1b}[2K\u{1b}[?7lwaiting for 1: up\u{1b}[?7h\r\u{1b}[2K";
+    assert!(shown.starts_with(waiting), "{shown:?}");
     assert!(shown.contains("\u{1b}[32mready \u{1b}[0m up: 1 tool"), "{shown:?}");
     for plain in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let shown = at_a_terminal(&home, &[plain]);

@@ -26,6 +26,7 @@ mod peers;
 mod process;
 mod relays;
 mod remote;
+mod rough;
 mod schema;
 mod scope;
 mod session;

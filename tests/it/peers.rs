@@ -1,5 +1,8 @@
 //! Real clients on one side, real servers on the other, the gateway between them.
 
+mod deferred;
+mod inspector;
+
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -300,18 +303,6 @@ fn both_eras_share_one_endpoint_at_once() {
         older.join().expect("the older era");
         newer.join().expect("the newer era");
     });
-}
-
-#[test]
-fn the_inspector_lists_the_tools() {
-    let home = Home::new();
-    let gateway = home.http();
-    let mut inspector = command(peer("npm/node"));
-    inspector.arg(peer("npm/node_modules/.bin/mcp-inspector"));
-    inspector.args(["--cli", &gateway.url, "--transport", "http", "--method", "tools/list"]);
-    let ended = run(inspector, LIMIT);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("\"mcp__everything__echo\""), "{ended:?}");
 }
 
 /// If this one fails, the peers are at fault, not the gateway.

@@ -13,8 +13,8 @@ import steps
 
 
 class Connected:
-    def __init__(self, client: Client, logs: steps.Logs) -> None:
-        self.client, self.logs = client, logs
+    def __init__(self, client: Client, logs: steps.Logs, changes: steps.Changes) -> None:
+        self.client, self.logs, self.changes = client, logs, changes
 
     async def tools(self) -> list[Any]:
         return await self.client.list_tools()
@@ -65,8 +65,8 @@ def person_of(description: dict[str, Any], report: dict[str, Any]) -> dict[str, 
 
 
 async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    logs = steps.Logs(report)
-    options = {**person_of(description, report), "log_handler": logs.add}
+    logs, changes = steps.Logs(report), steps.Changes(report)
+    options = {**person_of(description, report), "log_handler": logs.add, "message_handler": changes.add}
     client = Client(transport_of(description["transport"]), mode=description.get("mode", "auto"), **options)
     async with client:
         report["protocol"] = client.protocol_version
@@ -75,7 +75,7 @@ async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -
         # In the newer era it wants every message by itself.
         if "log_level" in description and client.protocol_version < "2026-07-28":
             await client.set_logging_level(description["log_level"])
-        await steps.run_steps(Connected(client, logs), description["steps"], report)
+        await steps.run_steps(Connected(client, logs, changes), description["steps"], report)
 
 
 if __name__ == "__main__":

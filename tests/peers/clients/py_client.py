@@ -16,8 +16,8 @@ import steps
 
 
 class Connected:
-    def __init__(self, client: Client, logs: steps.Logs) -> None:
-        self.client, self.logs = client, logs
+    def __init__(self, client: Client, logs: steps.Logs, changes: steps.Changes) -> None:
+        self.client, self.logs, self.changes = client, logs, changes
 
     async def tools(self) -> list[Any]:
         found, cursor = [], None
@@ -99,8 +99,9 @@ def person_of(description: dict[str, Any], report: dict[str, Any]) -> dict[str, 
 
 
 async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -> None:
-    logs, level = steps.Logs(report), description.get("log_level")
-    options = {**person_of(description, report), "logging_callback": logs.add, "log_level": level}
+    logs, changes, level = steps.Logs(report), steps.Changes(report), description.get("log_level")
+    heard = {"logging_callback": logs.add, "message_handler": changes.add, "log_level": level}
+    options = {**person_of(description, report), **heard}
     async with AsyncExitStack() as stack:
         server = await server_of(description["transport"], stack)
         client = await stack.enter_async_context(Client(server, mode=description.get("mode", "auto"), **options))
@@ -111,7 +112,7 @@ async def connect_and_run(description: dict[str, Any], report: dict[str, Any]) -
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 await client.set_logging_level(level)
-        await steps.run_steps(Connected(client, logs), description["steps"], report)
+        await steps.run_steps(Connected(client, logs, changes), description["steps"], report)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ A description is one JSON argument:
      "mode": "legacy" | "auto",
      "elicit": [{"action": "accept", "content": {…}}, null],
      "person": {"form": {…}, "url": {…}, "sampling": {…}, "roots": {…}}, "log_level": "debug",
-     "steps": [{"op": "list"}, {"op": "call", "name": "…", "arguments": {…}, "timeout_s": 20},
+     "steps": [{"op": "list"}, {"op": "list", "changes": 1},
+               {"op": "call", "name": "…", "arguments": {…}, "timeout_s": 20},
                {"op": "call", "name": "…", "progress": 3, "touch": "FILE", "logs": 1},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_progress": 1},
                {"op": "cancel_call", "name": "…", "arguments": {…}, "after_ms": 500},
@@ -17,12 +18,13 @@ py_client.py alone also takes "prompts", "prompt" (name, arguments), "templates"
 The person behind the client gives the answers of "elicit" in order, the last one again and again; null is none, ever.
 With a "person" instead, each kind of question has one answer, the result as it is to go out, and what was asked is told
 in "asked". With a "log_level" log messages are wanted, and told in "logs"; a call with "logs" waits until there are so
-many. A call with "progress" tells what was reported, and makes the file of "touch" when so much was. A call that is
-cancelled is over when the file of "until" is there, if that is given.
+many. A list with "changes" is asked for when it was said to have changed so often. A call with "progress" tells what
+was reported, and makes the file of "touch" when so much was. A call that is cancelled is over when the file of "until"
+is there, if that is given.
 
 One line comes out: {"protocol", "server", "instructions", "steps": [...], "elicited": [...], "asked": [...],
-"logs": [...]}. A step that the server answered with a protocol error has an "error" with its code; the exit code is not
-0 only when the client itself got into trouble, and then the line has a "trouble".
+"logs": [...], "changes": n}. A step that the server answered with a protocol error has an "error" with its code; the
+exit code is not 0 only when the client itself got into trouble, and then the line has a "trouble".
 """
 
 from __future__ import annotations
@@ -73,10 +75,29 @@ class Logs:
             await self.come.wait()
 
 
+class Changes:
+    """How often the list of tools was said to have changed."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = report
+        self.come = anyio.Event()
+
+    async def add(self, message: Any) -> None:
+        if getattr(message, "method", None) == "notifications/tools/list_changed":
+            self.report["changes"] += 1
+            self.come.set()
+            self.come = anyio.Event()
+
+    async def until(self, count: int) -> None:
+        while self.report["changes"] < count:
+            await self.come.wait()
+
+
 class Port(Protocol):
     """One connected client, reduced to what the steps need."""
 
     logs: Logs
+    changes: Changes
 
     async def tools(self) -> list[Any]: ...
 
@@ -92,7 +113,9 @@ def plain(value: Any) -> Any:
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def listed(port: Port, _step: dict[str, Any]) -> dict[str, Any]:
+async def listed(port: Port, step: dict[str, Any]) -> dict[str, Any]:
+    with anyio.fail_after(step.get("timeout_s", DEFAULT_TIMEOUT_S)):
+        await port.changes.until(step.get("changes", 0))
     tools = await port.tools()
     return {"tools": [tool.name for tool in tools], "definitions": [plain(tool) for tool in tools]}
 
@@ -193,6 +216,7 @@ def main(connect_and_run: Callable[[dict[str, Any], dict[str, Any]], Awaitable[N
     """Runs a driver: `connect_and_run(description, report)` fills in the report."""
     description = json.loads(sys.argv[1])
     report: dict[str, Any] = {"protocol": None, "server": None, "steps": [], "elicited": [], "asked": [], "logs": []}
+    report["changes"] = 0
 
     async def bounded() -> None:
         with anyio.fail_after(description.get("timeout_s", 120)):

@@ -54,7 +54,12 @@ function answerFor(client, person, asked) {
   client.setRequestHandler('roots/list', answer('roots'));
 }
 
-async function list(client) {
+// How often the list of tools was said to have changed, and who waits for the next time.
+let changes = 0;
+let changed = () => {};
+
+async function list(client, step) {
+  while (changes < (step.changes ?? 0)) await new Promise(resolve => (changed = resolve));
   const tools = [];
   let cursor;
   do {
@@ -65,10 +70,14 @@ async function list(client) {
   return { tools: tools.map(tool => tool.name), definitions: tools };
 }
 
+// The SDK reports a round of questions as progress too; that is not the server's.
+const isOwn = ({ message }) => message?.startsWith('Fulfilling input required by ') ?? false;
+
 async function call(client, step) {
   const seen = [];
   const timeout = (step.timeout_s ?? DEFAULT_TIMEOUT_S) * 1000;
   const told = ({ progress, total, message }) => {
+    if (isOwn({ message })) return;
     seen.push([progress, total ?? null, message ?? null]);
     if (seen.length === step.progress) writeFileSync(step.touch, '');
   };
@@ -93,7 +102,8 @@ async function cancelCall(client, step) {
   const options = {
     signal: controller.signal,
     timeout: (step.timeout_s ?? DEFAULT_TIMEOUT_S) * 1000,
-    onprogress: () => {
+    onprogress: report => {
+      if (isOwn(report)) return;
       progress += 1;
       if (progress === step.after_progress) cancel();
     },
@@ -166,6 +176,10 @@ async function connectAndRun(description, report) {
     });
   }
   if (description.person) answerFor(client, description.person, report.asked);
+  client.setNotificationHandler('notifications/tools/list_changed', () => {
+    changes += 1;
+    changed();
+  });
   await client.connect(transportOf(description.transport));
   report.protocol = client.getNegotiatedProtocolVersion() ?? null;
   report.server = client.getServerVersion() ?? null;
@@ -174,6 +188,7 @@ async function connectAndRun(description, report) {
   try {
     await runSteps(client, description.steps, report);
   } finally {
+    report.changes = changes;
     await client.close();
   }
 }

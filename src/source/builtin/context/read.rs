@@ -26,9 +26,9 @@ use crate::tool::{
 const PARTS_AT_HAND: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
 const DESCRIPTION: &str = "\
-Pages through an earlier result (`result:N:M`, all of it) or message (`message:N`). \
-Refs stand in notes on cut results and in context_search. While has_more, go on at next_offset. raw: \
-the saved file. pattern (a regex) lists matches as `OFFSET: TEXT`. pointer takes one value of JSON.";
+Reads an earlier result (`result:N:M`, whole) or message (`message:N`). \
+Refs stand in cut results and context_search. While has_more, go on at next_offset. raw: \
+the saved file. pattern (regex) lists matches as `OFFSET: TEXT`. pointer picks a JSON value.";
 
 /// Reads the record of the caller's session, and the files that its results are kept in.
 #[derive(Debug)]
@@ -208,8 +208,8 @@ fn schema() -> Value {
             "offset": {"type": "integer", "minimum": 0, "default": 0},
             "limit": {"type": "integer", "minimum": 1, "maximum": 8000, "default": 4000},
             "representation": {"enum": ["text", "raw"], "default": "text"},
-            "pattern": {"type": ["string", "null"], "minLength": 1},
-            "pointer": {"type": ["string", "null"]},
+            "pattern": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]},
+            "pointer": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         },
     })
 }

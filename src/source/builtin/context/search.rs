@@ -20,8 +20,8 @@ const SNIPPET: usize = 240;
 const BEFORE: usize = 40;
 
 const DESCRIPTION: &str = "\
-Finds a text in this session's calls and results; read around a hit with \
-context_read. While has_more, go on with after=next_after.";
+Finds text in this session's calls and results; read around a hit with \
+context_read. While has_more, go on at after=next_after.";
 
 /// Searches the record of the caller's session.
 #[derive(Debug)]
