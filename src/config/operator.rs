@@ -10,6 +10,7 @@ use super::settings::Seconds;
 use crate::source::upstream::Operator;
 use crate::source::upstream::client::Protocol;
 use crate::source::upstream::clients::Scope;
+use crate::source::upstream::patience::Renewal;
 
 /// How many clients may have a connection of their own, unless said otherwise.
 const MAX_CLIENTS: usize = 16;
@@ -32,6 +33,10 @@ pub struct UpstreamSettings {
     pub inherit_env: Option<Vec<String>>,
     /// Whether a result that breaks its own output schema is an error.
     pub strict_output: Option<bool>,
+    /// Whether the time for a call begins anew with each report of its progress.
+    pub reset_on_progress: Option<bool>,
+    /// How long a call may take with all its progress, in seconds.
+    pub max_timeout_sec: Option<Seconds>,
     /// Who shares the connections to it.
     pub scope: Option<ScopeName>,
     /// How many clients may have a connection of their own.
@@ -71,6 +76,8 @@ impl UpstreamSettings {
             required: self.required.or(below.required),
             inherit_env: self.inherit_env.or(below.inherit_env),
             strict_output: self.strict_output.or(below.strict_output),
+            reset_on_progress: self.reset_on_progress.or(below.reset_on_progress),
+            max_timeout_sec: self.max_timeout_sec.or(below.max_timeout_sec),
             scope: self.scope.or(below.scope),
             max_clients: self.max_clients.or(below.max_clients),
             client_idle_seconds: self.client_idle_seconds.or(below.client_idle_seconds),
@@ -91,6 +98,12 @@ impl UpstreamSettings {
                 idle: self.client_idle_seconds.map_or(CLIENT_IDLE, Seconds::duration),
             },
         };
+        let renewal = match self.reset_on_progress {
+            Some(true) => {
+                Renewal::WithProgress { most: self.max_timeout_sec.map(Seconds::duration) }
+            }
+            None | Some(false) => Renewal::Never,
+        };
         Operator {
             protocol,
             max_concurrency: self
@@ -99,6 +112,7 @@ impl UpstreamSettings {
             inherit_env: self.inherit_env.clone().unwrap_or_default(),
             strict_output: self.strict_output.unwrap_or(default.strict_output),
             scope,
+            renewal,
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod name;
 pub mod native;
 mod notices;
 mod offers;
+pub mod patience;
 mod pending;
 mod progress;
 mod relay;
@@ -48,6 +49,7 @@ use self::clients::Scope;
 use self::http::Network;
 use self::native::{Keep, Natives};
 use self::offers::Taken;
+use self::patience::Renewal;
 use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
 use crate::artifact::ArtifactStore;
@@ -88,6 +90,8 @@ pub struct Operator {
     pub strict_output: bool,
     /// Who shares the connections to it.
     pub scope: Scope,
+    /// Whether reports of progress prolong its calls.
+    pub renewal: Renewal,
 }
 
 /// The upstream servers of a run; clones share them.
@@ -133,6 +137,7 @@ impl Default for Operator {
             inherit_env: Vec::new(),
             strict_output: false,
             scope: Scope::Shared,
+            renewal: Renewal::default(),
         }
     }
 }

@@ -192,6 +192,7 @@ fn the_schema_of_settings_accepts_what_can_be_said_and_nothing_else() {
         "upstream": {"time": {
             "protocol": "legacy", "trust_annotations": true, "max_concurrency": 1,
             "required": false, "inherit_env": ["A"], "strict_output": true,
+            "reset_on_progress": true, "max_timeout_sec": 60,
         }},
     });
     assert!(server.is_valid(&all), "{:?}", server.iter_errors(&all).next());

@@ -314,6 +314,25 @@ fn a_call_out_of_time_is_made_once_and_the_server_is_told() {
 }
 
 #[test]
+fn progress_prolongs_a_call_where_the_operator_says_so() {
+    let home = Home::new();
+    let mut up = home.server(json!({"tools": ["long_steps"]}));
+    up["tool_timeout_sec"] = json!(3);
+    home.serve(json!({"up": up}));
+    for (config, steps, expected) in [
+        ("", 20, "TOOL_OUTCOME_UNKNOWN"),
+        ("reset_on_progress = true\n", 20, "OK"),
+        ("reset_on_progress = true\nmax_timeout_sec = 4\n", 60, "TOOL_OUTCOME_UNKNOWN"),
+    ] {
+        let config = home.write("server.toml", &format!("[upstream.up]\n{config}"));
+        let mut session = session(&home, &["--config", &config]);
+        let result = session.call("mcp__up__long_steps", &json!({"steps": steps}));
+        let came_to = if result["isError"] == true { code(&result) } else { "OK" };
+        assert_eq!(came_to, expected, "{config}: {result}");
+    }
+}
+
+#[test]
 fn calls_overlap_and_one_that_hangs_blocks_no_other() {
     let (home, mut session) = up(json!({"tools": ["hang", "meet", "echo"]}));
     let hung = session.ask("tools/call", &json!({"name": "mcp__up__hang", "arguments": {}}));

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answers, Pause, Underway};
 use super::notices::Notices;
+use super::patience::Patience;
 use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
 use super::wanted::Told;
@@ -253,24 +254,25 @@ impl Connection {
         }
     }
 
-    /// Calls a tool by the name its server gives it, once, before `deadline`.
+    /// Calls a tool by the name its server gives it, once, while there is patience.
     pub(super) async fn call(
         &self,
         tool: &str,
         arguments: &Arguments,
-        (deadline, limit): (Instant, Duration),
+        patience: &mut Patience,
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
         let place = tokio::select! {
             Ok(place) = Arc::clone(&self.calls).acquire_owned() => place,
-            () = tokio::time::sleep_until(deadline) => {
-                let message = format!("{} was busy for {} s; the call was not sent", self.server, limit.as_secs_f64());
+            () = tokio::time::sleep_until(patience.due) => {
+                let seconds = patience.time.as_secs_f64();
+                let message = format!("{} was busy for {seconds} s; the call was not sent", self.server);
                 return Err(CallError::Failed(Failure::new(MCP_CALL_FAILED, message).retryable()).into());
             }
             () = cx.cancelled.cancelled() => return Err(CallError::Interrupted(Interrupt::Cancelled).into()),
         };
         let pause = Arc::new(Pause::new(Arc::clone(&self.calls), place));
-        self.rounds(tool, arguments, (deadline, &pause), cx).await
+        self.rounds(tool, arguments, (patience, &pause), cx).await
     }
 
     /// Goes through the rounds of one call; what the server asks for is asked of the client.
@@ -278,7 +280,7 @@ impl Connection {
         &self,
         tool: &str,
         arguments: &Arguments,
-        (deadline, pause): (Instant, &Arc<Pause>),
+        (patience, pause): (&mut Patience, &Arc<Pause>),
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
         let mut answers = Answers::default();
@@ -286,7 +288,7 @@ impl Connection {
             let mut params =
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             (params.input_responses, params.request_state) = answers;
-            let result = self.round(params, (deadline, pause), cx).await?;
+            let result = self.round(params, (patience, pause), cx).await?;
             if !asks::is_asking(&result) {
                 return Ok(result);
             }
@@ -299,7 +301,7 @@ impl Connection {
     async fn round(
         &self,
         params: CallToolRequestParams,
-        (deadline, pause): (Instant, &Arc<Pause>),
+        (patience, pause): (&mut Patience, &Arc<Pause>),
         cx: &CallContext,
     ) -> Result<Map<String, Value>, Unanswered> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -312,19 +314,22 @@ impl Connection {
         let mut handle = sent.map_err(|error| self.not_sent(&error.to_string()))?;
         route.sent(&handle.progress_token);
         entry.sent(handle.id.clone());
-        let answer = tokio::select! {
-            answer = &mut handle.rx => answer,
-            () = pause.expired(deadline) => {
-                self.give_up(&handle, "the time for the call is up").await;
-                return Err(CallError::Interrupted(Interrupt::OutcomeUnknown {
-                    target: self.server.clone(),
-                    reason: "it did not answer in time".to_owned(),
-                })
-                .into());
-            }
-            () = cx.cancelled.cancelled() => {
-                self.give_up(&handle, "the client cancelled the call").await;
-                return Err(CallError::Interrupted(Interrupt::Cancelled).into());
+        let answer = loop {
+            tokio::select! {
+                answer = &mut handle.rx => break answer,
+                () = route.reported(), if patience.is_renewed() => patience.renew(Instant::now()),
+                () = pause.expired(patience.due) => {
+                    self.give_up(&handle, "the time for the call is up").await;
+                    return Err(CallError::Interrupted(Interrupt::OutcomeUnknown {
+                        target: self.server.clone(),
+                        reason: "it did not answer in time".to_owned(),
+                    })
+                    .into());
+                }
+                () = cx.cancelled.cancelled() => {
+                    self.give_up(&handle, "the client cancelled the call").await;
+                    return Err(CallError::Interrupted(Interrupt::Cancelled).into());
+                }
             }
         };
         drop((route, entry));

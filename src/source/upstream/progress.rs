@@ -9,6 +9,7 @@ use rmcp::model::{JsonRpcMessage, ProgressNotificationParam, ProgressToken, Serv
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use super::notices::{Notices, Of};
 use super::pending::Pending;
@@ -53,12 +54,15 @@ struct Call {
     level: Option<Level>,
     /// The session, where it is this client's own.
     session: Option<SessionId>,
+    /// Told of each report.
+    reported: Arc<Notify>,
 }
 
 /// Ends the routing of what belongs to one call when it is dropped.
 pub(super) struct Route<'a> {
     progress: &'a Progress,
     number: u64,
+    reported: Arc<Notify>,
 }
 
 impl Progress {
@@ -69,13 +73,16 @@ impl Progress {
         routes.begun += 1;
         let (number, port) = (routes.begun, Arc::clone(&cx.port));
         let session = cx.client.alone.then(|| cx.session.clone());
-        routes.calls.push(Call { number, token: None, port, level: cx.client.log_level, session });
-        Route { progress: self, number }
+        let (level, reported) = (cx.client.log_level, Arc::<Notify>::default());
+        let told = Arc::clone(&reported);
+        routes.calls.push(Call { number, token: None, port, level, session, reported: told });
+        Route { progress: self, number, reported }
     }
 
     fn deliver(&self, report: ProgressNotificationParam) {
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(call) = routes.of(&report.progress_token) {
+            call.reported.notify_one();
             call.port.progress(report_of(report));
             return;
         }
@@ -129,6 +136,11 @@ impl Routes {
 }
 
 impl Route<'_> {
+    /// Waits until the server reports progress of the call.
+    pub(super) async fn reported(&self) {
+        self.reported.notified().await;
+    }
+
     /// Notes by which token the call was sent, and hands on what came of it already.
     pub(super) fn sent(&self, token: &ProgressToken) {
         let mut routes = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,6 +150,7 @@ impl Route<'_> {
         early.retain(|report| {
             let is_own = report.progress_token == *token;
             if is_own {
+                call.reported.notify_one();
                 call.port.progress(report_of(report.clone()));
             }
             !is_own

@@ -25,6 +25,7 @@ use super::line::Line;
 use super::native::Natives;
 use super::notices::Notices;
 use super::offers::Lists;
+use super::patience::Patience;
 use super::relay::heed_level;
 use super::wanted::Wanted;
 use crate::process::{Grace, Processes};
@@ -205,12 +206,14 @@ impl Upstream {
         cx: &CallContext,
     ) -> Result<Map<String, Value>, CallError> {
         let (limit, line) = (self.limit(cx), self.line(cx)?);
-        let mut deadline = None;
+        let mut patience = None;
         for _ in 0..2 {
             let connection = self.reached(&line, cx).await?;
             heed_level(&line, &connection, cx).await;
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
-            match connection.call(tool, arguments, (deadline, limit), cx).await {
+            let patience = patience.get_or_insert_with(|| {
+                Patience::new(Instant::now(), limit, self.dial.operator.renewal, cx.time_limit)
+            });
+            match connection.call(tool, arguments, patience, cx).await {
                 Ok(result) => return Ok(result),
                 Err(Unanswered::Ended(error)) => return Err(error),
                 Err(Unanswered::Forgotten) => tracing::info!(
