@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{answer_to, can, gateway, go_on, is_answered, is_asked, questions};
+use super::{NOTHING_BUT_OURS, answer_to, can, gateway, go_on, is_answered, is_asked, questions};
 use crate::fixture::Home;
 use crate::session::{Session, hello, modern};
 use crate::web::Web;
@@ -162,7 +162,7 @@ fn a_client_that_cannot_be_asked_declines_or_gets_an_error() {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     assert_eq!(answer["error"]["data"]["code"], "MCP_INTERACTION_UNSUPPORTED", "{answer}");
     // The server is told what its client can be asked.
-    home.wait_for("{}");
+    home.wait_for(NOTHING_BUT_OURS);
 }
 
 #[test]

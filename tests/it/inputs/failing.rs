@@ -160,7 +160,9 @@ fn t20_what_is_wrong_with_a_server_is_told_without_its_values() {
     let overridden = told("check", &[]);
     assert_eq!(overridden.code, Some(2), "{overridden:?}");
     assert!(
-        overridden.stderr.contains("`onne` that is overridden; did you mean `one`?"),
+        overridden.stderr.contains(
+            "mcp.overrides.onne: no MCP file has a server of this name; did you mean `one`?"
+        ),
         "{overridden:?}"
     );
     home.write("agent.yaml", "mcp: {path: mcp.json}\n");
