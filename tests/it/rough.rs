@@ -351,7 +351,8 @@ fn run_in(mut command: Command, home: &Home) -> Ended {
 fn at_terminal(home: &Home, arguments: &[&str], typed: &str, variables: &[(&str, &str)]) -> Ended {
     let mut terminal = command("python3");
     terminal.arg(script("terminal.py")).args(["20", typed, exe()]).args(arguments);
-    for inherited in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+    // On a machine that builds, libraries take a dumb terminal for one with colours.
+    for inherited in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
         terminal.env_remove(inherited);
     }
     terminal.env("TERM", "xterm-256color").envs(variables.iter().copied());

@@ -175,7 +175,7 @@ fn advice(status: StatusCode, headers: &HeaderMap, url: &Url) -> String {
         413 => "the message is too long for it".to_owned(),
         407 => "a proxy wants to know who asks; put user and password into the URL in HTTP_PROXY".to_owned(),
         429 => format!("it is asked too often{}", later(headers)),
-        400..=499 => "it does not accept the request; check `url`, and that `type` is `sse` for a server of the old transport alone".to_owned(),
+        400..=499 => "it does not accept the request".to_owned(),
         503 => format!("it, or a server behind it, is not there for now{}", later(headers)),
         502 | 504 => "a server behind it is not there".to_owned(),
         _ => "it failed".to_owned(),
