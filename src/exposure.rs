@@ -327,8 +327,7 @@ impl Exposure {
 
     /// Says whether a tool is shown without a search.
     fn is_shown(&self, definition: &ToolDefinition, surface: &Surface) -> bool {
-        let is_allowed = || self.config.view.allow.contains(definition.name.as_str());
-        self.is_there(definition, surface) && (!surface.defers(definition) || is_allowed())
+        surface.has(definition) && self.config.view.shows(definition, surface.defers(definition))
     }
 
     fn is_callable(

@@ -9,14 +9,12 @@ use serde::Serialize;
 use super::App;
 use crate::config::Config;
 use crate::exposure::names::{Names, Renamed};
+use crate::exposure::surface::BYTES_A_TOKEN;
 use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
 use crate::tool::{Tool, ToolDefinition};
-
-/// How many bytes of text make a token, about.
-const TOKEN_BYTES: usize = 4;
 
 /// What the settings say, as far as it can turn out to mean nothing.
 #[derive(Clone, Debug)]
@@ -286,7 +284,7 @@ fn cost(tools: &[Arc<dyn Tool>], names: &Names) -> Cost {
         return Cost::default();
     }
     let bytes = list::bytes(tools, names);
-    Cost { tools: tools.len(), bytes, tokens: bytes.div_ceil(TOKEN_BYTES) }
+    Cost { tools: tools.len(), bytes, tokens: bytes.div_ceil(BYTES_A_TOKEN) }
 }
 
 fn other(renamed: &Renamed) -> Other {

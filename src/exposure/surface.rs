@@ -48,7 +48,6 @@ impl Surface {
         let is_listed = |definition: &ToolDefinition| {
             definition.presence == Presence::Always && !definition.deferred
         };
-        let is_upstreams = |definition: &ToolDefinition| definition.origin.is_some();
         let deferring = match defer {
             Defer::Always => true,
             Defer::Never => false,
@@ -62,12 +61,9 @@ impl Surface {
                     && measure(&listed, &names).div_ceil(BYTES_A_TOKEN) > *budget_tokens
             }
         };
-        let is_deferred = |definition: &ToolDefinition| {
-            definition.deferred || (deferring && is_upstreams(definition))
-        };
         let candidates = available
             .into_iter()
-            .filter(|tool| deferring && is_deferred(tool.definition()))
+            .filter(|tool| deferring && defers(deferring, tool.definition()))
             .map(Arc::clone);
         let candidates = Candidates::new(candidates.collect());
         Self {
@@ -96,7 +92,7 @@ impl Surface {
 
     /// Says whether a tool has to be searched for, whatever the view says.
     pub(super) fn defers(&self, definition: &ToolDefinition) -> bool {
-        definition.deferred || (self.deferring && definition.origin.is_some())
+        defers(self.deferring, definition)
     }
 
     /// Says whether there is a tool at all: some are only there while others are deferred.
@@ -139,6 +135,15 @@ impl Surface {
             "{count} more tools are not listed. Find them with tool_search. They are of {servers}."
         ))
     }
+}
+
+fn is_upstreams(definition: &ToolDefinition) -> bool {
+    definition.origin.is_some()
+}
+
+/// Says whether a tool has to be searched for where those of upstreams have, or have not.
+fn defers(deferring: bool, definition: &ToolDefinition) -> bool {
+    definition.deferred || (deferring && is_upstreams(definition))
 }
 
 /// How many bytes are counted as a token.

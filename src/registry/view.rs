@@ -35,8 +35,13 @@ impl View {
 
     /// Returns whether a tool is shown without a search.
     pub fn is_active(&self, definition: &ToolDefinition) -> bool {
+        self.shows(definition, definition.deferred)
+    }
+
+    /// Returns whether a tool is shown without a search, where it is deferred or not.
+    pub fn shows(&self, definition: &ToolDefinition, deferred: bool) -> bool {
         self.is_available(definition)
-            && (!definition.deferred || self.allow.contains(definition.name.as_str()))
+            && (!deferred || self.allow.contains(definition.name.as_str()))
     }
 
     /// Returns the tools that exist for this view, in the order of listing.

@@ -34,7 +34,7 @@ fn remarks(result: &Value) -> &Value {
 }
 
 /// Reads a resource to its end, by the addresses that its parts name.
-fn pages(mut read: impl FnMut(&str) -> Value, uri: &str, limit: usize) -> Vec<u8> {
+pub(crate) fn pages(mut read: impl FnMut(&str) -> Value, uri: &str, limit: usize) -> Vec<u8> {
     let (mut whole, mut at) = (Vec::new(), format!("{uri}?limit={limit}"));
     loop {
         let answer = read(&at);

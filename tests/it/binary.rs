@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 
 /// How long a gateway may take until it says where it listens.
 const START: Duration = Duration::from_secs(20);
@@ -96,6 +97,32 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
         drop(sender.send(String::from_utf8_lossy(&bytes).into_owned()));
     });
     receiver
+}
+
+/// How a peer is reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By {
+    Stdio,
+    Http,
+}
+
+impl By {
+    /// Returns what a client program is told of a gateway with these arguments, and the gateway
+    /// where it is not the client that starts it.
+    #[track_caller]
+    pub(crate) fn reach(self, arguments: &[String]) -> (Value, Option<Gateway>) {
+        match self {
+            Self::Stdio => {
+                let line = [&[exe().to_owned(), "serve".to_owned()][..], arguments].concat();
+                (json!({ "command": line }), None)
+            }
+            Self::Http => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let gateway = Gateway::start(&arguments);
+                (json!({ "url": gateway.url }), Some(gateway))
+            }
+        }
+    }
 }
 
 /// A gateway that serves HTTP on a port of its own; it ends with the test.

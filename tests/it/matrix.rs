@@ -20,7 +20,7 @@
 
 use serde_json::{Value, json};
 
-use crate::binary::{Gateway, exe, peer};
+use crate::binary::{By, peer};
 use crate::fixture::Home;
 use crate::peers::{Client, Mode, root};
 use crate::remote::real::Peer;
@@ -32,13 +32,6 @@ enum Server {
     FastMcp(&'static str),
     TypeScript1,
     TypeScript2(&'static str),
-}
-
-/// How a peer is reached.
-#[derive(Clone, Copy, Debug)]
-enum By {
-    Stdio,
-    Http,
 }
 
 const OLDER: &str = "legacy";
@@ -162,17 +155,7 @@ fn check((client, from): (Client, By), (server, to): (Server, By)) {
     let mut arguments = home.arguments();
     let config = home.write("server.toml", &config);
     arguments.extend(["--config", &config, "--approval", "client"].map(str::to_owned));
-    let gateway = match from {
-        By::Stdio => None,
-        By::Http => Some(Gateway::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>())),
-    };
-    let transport = match &gateway {
-        Some(gateway) => json!({ "url": gateway.url }),
-        None => {
-            let line = [&[exe().to_owned(), "serve".to_owned()][..], &arguments].concat();
-            json!({ "command": line })
-        }
-    };
+    let (transport, _gateway) = from.reach(&arguments);
     let seen = client.before_a_person(&transport, &steps(&home), &person());
     heard(&home, &seen);
     was_asked(&seen, client.is_modern());

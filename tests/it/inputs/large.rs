@@ -1,10 +1,9 @@
 //! Two million bytes of a result: what a client gets of it, and the rest byte for byte.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::with_rough;
+use crate::artifacts::pages;
 use crate::fixture::session;
 use crate::session::{Session, text};
 
@@ -24,20 +23,7 @@ fn characters(result: &Value) -> usize {
 
 /// Reads a resource to its end, in slices of this length.
 fn slices(session: &mut Session, uri: &str, limit: usize) -> Vec<u8> {
-    let (mut whole, mut at) = (Vec::new(), format!("{uri}?limit={limit}"));
-    loop {
-        let answer = session.request("resources/read", &json!({"uri": at}));
-        let contents = &answer["result"]["contents"][0];
-        match (contents["text"].as_str(), contents["blob"].as_str()) {
-            (Some(text), None) => whole.extend_from_slice(text.as_bytes()),
-            (None, Some(blob)) => whole.extend(STANDARD.decode(blob).unwrap()),
-            _ => panic!("a text or a blob: {answer}"),
-        }
-        match contents["_meta"]["iris/page"]["next"].as_str() {
-            Some(next) => next.clone_into(&mut at),
-            None => return whole,
-        }
-    }
+    pages(|uri| session.request("resources/read", &json!({"uri": uri})), uri, limit)
 }
 
 /// Reads a reference from an offset on, as far as one answer goes.

@@ -3,15 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Client, Mode, root};
-use crate::binary::{Gateway, exe, peer};
+use crate::binary::{By, peer};
 use crate::fixture::Home;
-
-/// How the client reaches the gateway.
-#[derive(Clone, Copy, Debug)]
-enum By {
-    Stdio,
-    Http,
-}
 
 const LOG: &str = "mcp__up__log";
 const PROGRESS: &str = "mcp__up__progress";
@@ -95,17 +88,7 @@ fn answers() -> [Value; 9] {
 fn check(client: Client, by: By) {
     let home = home();
     let arguments = arguments(&home);
-    let gateway = match by {
-        By::Stdio => None,
-        By::Http => Some(Gateway::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>())),
-    };
-    let transport = match &gateway {
-        Some(gateway) => json!({ "url": gateway.url }),
-        None => {
-            let line = [&[exe().to_owned(), "serve".to_owned()][..], &arguments].concat();
-            json!({ "command": line })
-        }
-    };
+    let (transport, _gateway) = by.reach(&arguments);
     let grows = !client.is_modern();
     let seen = client.answering(&transport, &steps(&home, grows), Some(&answers()));
     lists(&seen, grows);
