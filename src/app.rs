@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
 use crate::activity::{Activity, JournalError, Who};
@@ -99,6 +100,7 @@ impl App {
             exposure,
             breaker,
             activity,
+            session_idle,
             server,
             http,
             stdio,
@@ -111,7 +113,7 @@ impl App {
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
         let shutdown = Shutdown::new();
-        let sessions = Arc::new(Sessions::default());
+        let sessions = sessions_until_idle(session_idle, &shutdown);
         let registry = Registry::new();
         let workspace = Arc::new(Workspace::open(&workspace)?);
         let artifacts =
@@ -126,17 +128,16 @@ impl App {
         // What cannot be called again is not recorded, nor referred to.
         let recorded = server.context.filter(|_| !context.is_empty());
         let server = server::Config { context: recorded, ..server };
-        let made = builtin.iter().map(|key| builtin::make(key, &parts));
-        let made = made.collect::<Result<Vec<_>, _>>()?;
+        let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http =
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
         let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
-        let rules = permission.rules.clone();
+        let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let executor = Executor::new(executor::Config {
-            policy: Policy::new(permission),
+            policy,
             hooks: Hooks::default(),
             middleware,
             breaker,
@@ -213,7 +214,7 @@ impl App {
 
     /// Returns the operator's rules that concern no tool.
     pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
-        idle_rules(&self.rules, catalogue)
+        idle_rules(&self.rules, self.exposure(), catalogue)
     }
 
     /// Waits until every source is ready or has failed.
@@ -258,11 +259,12 @@ impl App {
     /// Logs the operator's rules that concern no tool, once it is known what tools there are.
     fn warn_of_idle_rules(&self) -> impl Future<Output = ()> + use<> {
         let (registry, rules) = (Arc::clone(&self.registry), self.rules.clone());
+        let exposure = Arc::clone(&self.gateway.parts().exposure);
         let ended = self.shutdown.child();
         async move {
             tokio::select! {
                 catalogue = registry.settled() => {
-                    for idle in idle_rules(&rules, &catalogue) {
+                    for idle in idle_rules(&rules, &exposure, &catalogue) {
                         tracing::warn!("{idle}");
                     }
                 }
@@ -309,7 +311,7 @@ impl App {
             session.reveal(tool.definition().name.as_str());
         }
         let resolved = exposure.resolve(&catalogue, &session, name, arguments);
-        let Resolved { tool, name, arguments } = match resolved {
+        let Resolved { tool, name, wire, arguments } = match resolved {
             Ok(resolved) => resolved,
             Err(unresolved) => {
                 let failure = unresolved.into_failure(name);
@@ -322,14 +324,45 @@ impl App {
                 return Ok(failure.into());
             }
         };
-        let result = executor.call(Requested { tool, name, arguments }, cx, approver).await?;
+        let asked = Requested { tool, name, wire, arguments };
+        let result = executor.call(asked, cx, approver).await?;
         exposure.disclose(&session, &result);
         Ok(result)
     }
 }
 
-fn idle_rules(rules: &Rules, catalogue: &Catalogue) -> Vec<Idle> {
-    rules.idle(catalogue.tools().iter().map(|tool| tool.definition()))
+fn idle_rules(rules: &Rules, exposure: &Exposure, catalogue: &Catalogue) -> Vec<Idle> {
+    let names = exposure.names(catalogue);
+    let definitions = catalogue.tools().iter().map(|tool| tool.definition());
+    rules.idle(definitions.map(|definition| (definition, names.wire(definition))))
+}
+
+fn made(
+    keys: &[String],
+    parts: &builtin::Parts,
+) -> Result<Vec<Arc<dyn Tool>>, builtin::BuiltinError> {
+    keys.iter().map(|key| builtin::make(key, parts)).collect()
+}
+
+fn sessions_until_idle(idle: Duration, shutdown: &Shutdown) -> Arc<Sessions> {
+    let sessions = Arc::new(Sessions::default());
+    let ending = end_idle(Arc::clone(&sessions), idle, shutdown.child());
+    drop(shutdown.spawn("sessions", ending));
+    sessions
+}
+
+/// Ends the sessions of the newer era that nobody uses any more, now and then.
+async fn end_idle(sessions: Arc<Sessions>, idle: Duration, ended: CancellationToken) {
+    let every = (idle / 8).clamp(Duration::from_millis(50), Duration::from_mins(1));
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = ended.cancelled() => return,
+        }
+        for session in sessions.end_idle(idle) {
+            tracing::debug!(session = session.as_str(), "a session was not used and has ended");
+        }
+    }
 }
 
 /// Sees that artifacts can be kept, and removes old ones now and then.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::agent::Agent;
-use self::settings::{Approval, Settings};
+use self::settings::{Approval, Globs, Settings};
 use crate::document::DocumentError;
 use crate::executor::breaker;
 use crate::exposure::{self, Defer};
@@ -30,7 +30,7 @@ use crate::server::{self, ApprovalMode};
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
-use crate::tool::{Presence, Tool};
+use crate::tool::{BadPattern, Presence, Tool};
 use crate::{activity, artifact};
 
 /// The longest message, unless said otherwise.
@@ -39,6 +39,9 @@ const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const APPROVAL_TIMEOUT: Duration = Duration::from_mins(5);
 /// How many calls run at once, unless said otherwise.
 const CONCURRENT_CALLS: usize = 256;
+
+/// How long a session of the newer era lasts without a request, unless said otherwise.
+const SESSION_IDLE: Duration = Duration::from_mins(30);
 
 /// The built-in tools that are served when no file says what to serve.
 const DEFAULT_BUILTINS: [&str; 3] = ["file.read", "file.list", "file.grep"];
@@ -64,6 +67,8 @@ pub struct Config {
     pub breaker: Option<breaker::Config>,
     /// Where calls are recorded.
     pub activity: activity::Config,
+    /// After how long without a request a session of the newer era ends.
+    pub session_idle: Duration,
     /// How clients are served.
     pub server: server::Config,
     /// Where clients are served over HTTP.
@@ -138,9 +143,14 @@ pub enum ConfigError {
         .0.display()
     )]
     UnsaidWorkspace(PathBuf),
-    /// A rule about single tools is none.
-    #[error("--permit, --ask, --forbid: {0}")]
-    Rule(#[from] permission::BadRule),
+    /// A glob over names of tools is none.
+    #[error("{place}: {error}")]
+    Glob {
+        /// Where it is written.
+        place: String,
+        /// What is wrong with it.
+        error: BadPattern,
+    },
 }
 
 impl ConfigError {
@@ -211,6 +221,7 @@ impl Config {
         let approval = approval(settings.approval.mode, only_mcp);
         let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
         permission.rules = rules(&settings.approval)?;
+        let idle = settings.limits.session_idle_seconds;
         let server = server::Config {
             approval,
             agent_id: agent.as_ref().and_then(Agent::name).unwrap_or_default().to_owned(),
@@ -225,13 +236,14 @@ impl Config {
             context,
             permission,
             exposure: exposure::Config {
-                view: settings.view.view(),
+                view: settings.view.view()?,
                 naming: settings.naming(),
                 defer,
                 disclosure: settings.discovery.disclosure.unwrap_or_default(),
             },
             breaker: settings.breaker.map(settings::Breaker::config),
             activity: activity::Config { file: settings.activity.file.clone() },
+            session_idle: idle.map_or(SESSION_IDLE, settings::Seconds::duration),
             server,
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
@@ -254,14 +266,17 @@ fn recorded(said: Option<bool>, defer: Defer) -> Option<Presence> {
 }
 
 /// Reads the rules about single tools.
-fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, permission::BadRule> {
-    let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
-    permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))
+fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, ConfigError> {
+    Ok(permission::Rules::new(
+        Globs::rules(said.permit.as_ref(), "--permit")?,
+        Globs::rules(said.ask.as_ref(), "--ask")?,
+        Globs::rules(said.forbid.as_ref(), permission::FORBID)?,
+    ))
 }
 
 /// Says how clients are served, as far as that does not depend on the files.
 fn serving(settings: &Settings, workspace: PathBuf) -> server::Config {
-    let settings::Limits { tool_timeout_seconds, max_message_bytes, concurrent_calls } =
+    let settings::Limits { tool_timeout_seconds, max_message_bytes, concurrent_calls, .. } =
         settings.limits;
     let patience = settings.approval.timeout_seconds;
     server::Config {

@@ -22,7 +22,7 @@ use self::batch::Shape;
 use self::body::Body;
 use self::breaker::Breaker;
 pub use self::call::{Ask, Permitted, Prepared, Requested};
-use self::call::{Checked, Granted};
+use self::call::{Checked, Granted, Names};
 use crate::activity::{Activity, CANCELLED, INPUT_REQUIRED, Started};
 use crate::artifact::ArtifactStore;
 use crate::hook::{Event, Finished, Hooks};
@@ -235,14 +235,16 @@ impl Executor {
         started: Started,
         cx: &CallContext,
     ) -> Result<Result<Checked, ToolResult>, Interrupt> {
-        let Requested { tool, name, arguments } = asked;
+        let Requested { tool, name, wire, arguments } = asked;
         let validation = AssertUnwindSafe(tool.validate(arguments, cx)).catch_unwind();
         let valid = tokio::select! {
             valid = validation => valid,
             () = cx.cancelled.cancelled() => return Err(cancelled(&started)),
         };
         let refusal = match valid {
-            Ok(Ok(valid)) => return Ok(Ok(Checked::new(tool, name, valid, started))),
+            Ok(Ok(valid)) => {
+                return Ok(Ok(Checked::new(tool, Names { name, wire }, valid, started)));
+            }
             Ok(Err(refusal)) => refusal,
             Err(_) => body::panicked(&tool),
         };
@@ -257,8 +259,8 @@ impl Executor {
         approver: &dyn Approver,
     ) -> Result<Prepared, Interrupt> {
         let tool = Arc::clone(checked.tool());
-        let decision =
-            self.policy.decide(tool.definition(), checked.valid().traits, tool.auto_allow());
+        let known = (tool.definition(), checked.wire());
+        let decision = self.policy.decide(known, checked.valid().traits, tool.auto_allow());
         checked.decide(&decision, None);
         let human = tool.route() == Route::Human;
         let refusal = match decision.effect {
@@ -271,7 +273,7 @@ impl Executor {
                 "a tool that asks a person cannot also need a person's approval",
             ),
             Effect::RequireHuman => return self.ask(checked, decision, cx, approver).await,
-            Effect::Deny => refusal_of(&decision, &checked, decision.reason.to_owned()),
+            Effect::Deny => refusal_of(&decision, &checked, decision.reason.to_string()),
         };
         Ok(Prepared::Refused(refuse(refusal, &checked, cx)))
     }
@@ -391,7 +393,8 @@ fn request_of(checked: &Checked, decision: &Decision, cx: &CallContext) -> Reque
         arguments: arguments.clone(),
         principal: cx.principal.clone(),
         session: cx.session.clone(),
-        reason: decision.reason,
+        rule: decision.rule,
+        reason: decision.reason.to_string(),
         fingerprint,
     }
 }

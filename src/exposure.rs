@@ -112,6 +112,8 @@ pub struct Resolved {
     pub tool: Arc<dyn Tool>,
     /// The name it was called by.
     pub name: String,
+    /// The name that clients see it by.
+    pub wire: String,
     /// Its arguments, as they came.
     pub arguments: Arguments,
 }
@@ -306,7 +308,9 @@ impl Exposure {
             return inner.map_err(|why| Unresolved::Refused(why.into_failure(&name)));
         }
         if self.is_callable(tool.definition(), session, &surface) {
-            return Ok(Resolved { tool: Arc::clone(tool), name: name.to_owned(), arguments });
+            let (tool, name) = (Arc::clone(tool), name.to_owned());
+            let wire = surface.names().wire(tool.definition()).to_owned();
+            return Ok(Resolved { tool, name, wire, arguments });
         }
         Err(Unresolved::Refused(undisclosed(tool.definition(), surface.names())))
     }

@@ -3,6 +3,7 @@
 pub mod fingerprint;
 pub mod rules;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,15 +15,15 @@ use crate::tool::{
     ToolDefinition,
 };
 
-pub use self::rules::{BadRule, Idle, Rules};
+pub use self::rules::{FORBID, Idle, Known, Rules, Written};
 
 /// The policy, or a person, refused.
 pub const PERMISSION_ERROR: ErrorCode = ErrorCode::new("PERMISSION_ERROR");
 /// A person was asked and said no.
 pub const USER_REJECTED: ErrorCode = ErrorCode::new("USER_REJECTED");
 
-/// Why a person is asked where a rule of the operator wants it.
-const ASKED_FOR: &str = "the operator wants this tool to be asked for (--ask)";
+/// The rule of a decision to ask that an operator's own rule has made.
+const ASKED_FOR: &str = "--ask";
 
 /// What the operator allows without asking.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,17 @@ pub struct Config {
     pub execute: Mode,
     /// What the operator says of single tools, or of all with a capability.
     pub rules: Rules,
+    /// Where the first two are written.
+    pub places: Places,
+}
+
+/// Where modes are written, as a refusal names it; nothing where nobody wrote them.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Of calls that write files.
+    pub writes: Option<String>,
+    /// Of calls that run programs.
+    pub execute: Option<String>,
 }
 
 /// What becomes of calls with one capability.
@@ -61,7 +73,7 @@ pub struct Decision {
     /// The rule that decided, for the record.
     pub rule: &'static str,
     /// Why, for whoever is refused or asked; empty when allowed.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// What becomes of a call; the stricter, the greater.
@@ -90,8 +102,10 @@ pub struct Request {
     pub principal: Principal,
     /// The session it belongs to.
     pub session: SessionId,
+    /// The rule that wants a person.
+    pub rule: &'static str,
     /// Why a person is asked.
-    pub reason: &'static str,
+    pub reason: String,
     /// What the answer is bound to: this call with these arguments, here.
     pub fingerprint: String,
 }
@@ -140,29 +154,27 @@ impl Policy {
         Self { config }
     }
 
-    /// Decides about one call.
+    /// Decides about one call of a tool, which clients know by its second name.
     ///
     /// What the operator forbids is refused; what he wants asked for is asked for; and what would
     /// be asked for runs if he permits it. No rule of his lifts a refusal of the policy.
-    pub fn decide(
-        &self,
-        definition: &ToolDefinition,
-        traits: CallTraits,
-        auto: Option<AutoAllow>,
-    ) -> Decision {
-        if self.config.rules.forbids(definition) {
-            return Decision::deny("--forbid", "the operator forbids this tool (--forbid)");
+    pub fn decide(&self, tool: Known<'_>, traits: CallTraits, auto: Option<AutoAllow>) -> Decision {
+        let rules = &self.config.rules;
+        if let Some(rule) = rules.forbids(tool) {
+            return Decision::deny(FORBID, format!("the operator forbids this tool ({rule})"));
         }
-        let decision = self.by_capability(definition, traits, auto);
-        match decision.effect {
-            Effect::Allow | Effect::RequireHuman if self.config.rules.asks(definition) => {
-                Decision::ask("--ask", ASKED_FOR)
-            }
-            Effect::RequireHuman if self.config.rules.permits(definition) => {
-                Decision::allow("--permit")
-            }
-            Effect::Allow | Effect::RequireHuman | Effect::Deny => decision,
+        let decision = self.by_capability(tool.0, traits, auto);
+        if decision.effect == Effect::Deny {
+            return decision;
         }
+        if let Some(rule) = rules.asks(tool) {
+            let reason = format!("the operator wants this tool to be asked for ({rule})");
+            return Decision::ask(ASKED_FOR, reason);
+        }
+        if decision.effect == Effect::RequireHuman && rules.permits(tool) {
+            return Decision::allow("--permit");
+        }
+        decision
     }
 
     /// The first rule that speaks wins; what no rule allows needs a person.
@@ -176,9 +188,10 @@ impl Policy {
         if capabilities.has(Capability::Execute) {
             match self.config.execute {
                 Mode::Deny => {
+                    let place = named("permissions.execute", self.config.places.execute.as_ref());
                     return Decision::deny(
                         "execute: deny",
-                        "running programs is denied by the policy (permissions.execute)",
+                        format!("running programs is denied by the policy ({place})"),
                     );
                 }
                 Mode::Confirm => {
@@ -206,9 +219,10 @@ impl Policy {
             match self.config.writes {
                 Mode::Allow => return Decision::allow("writes: allow"),
                 Mode::Deny => {
+                    let place = named("permissions.writes", self.config.places.writes.as_ref());
                     return Decision::deny(
                         "writes: deny",
-                        "writing is denied by the policy (permissions.writes)",
+                        format!("writing is denied by the policy ({place})"),
                     );
                 }
                 Mode::Confirm => {}
@@ -218,19 +232,27 @@ impl Policy {
     }
 }
 
+/// Names a key, and the place where it is written if anybody wrote it.
+fn named(key: &str, place: Option<&String>) -> String {
+    match place {
+        Some(place) => format!("{key} in {place}"),
+        None => key.to_owned(),
+    }
+}
+
 // === impl Decision ===
 
 impl Decision {
     fn allow(rule: &'static str) -> Self {
-        Self { effect: Effect::Allow, rule, reason: "" }
+        Self { effect: Effect::Allow, rule, reason: Cow::default() }
     }
 
-    fn ask(rule: &'static str, reason: &'static str) -> Self {
-        Self { effect: Effect::RequireHuman, rule, reason }
+    fn ask(rule: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { effect: Effect::RequireHuman, rule, reason: reason.into() }
     }
 
-    fn deny(rule: &'static str, reason: &'static str) -> Self {
-        Self { effect: Effect::Deny, rule, reason }
+    fn deny(rule: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { effect: Effect::Deny, rule, reason: reason.into() }
     }
 
     /// Returns the stricter of two decisions; of two equally strict ones, the parent's.
@@ -276,8 +298,8 @@ impl Request {
     /// Says which setting would let the call run unasked.
     pub fn way_out(&self) -> String {
         let tool = &self.tool;
-        if self.reason == ASKED_FOR {
-            return format!("without the `--ask` that matches {tool} it is not asked for");
+        if self.rule == ASKED_FOR {
+            return format!("without that rule {tool} is not asked for");
         }
         format!("`--permit {tool}` allows it")
     }

@@ -5,7 +5,9 @@ pub mod record;
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +37,10 @@ pub struct Session {
     records: Mutex<LruCache<String, Arc<Record>>>,
     /// What it wants to hear without asking.
     hearing: Mutex<Hearing>,
+    /// When somebody last asked for it.
+    used: Mutex<Instant>,
+    /// Whether its connection says when it ends.
+    kept: AtomicBool,
     ended: CancellationToken,
 }
 
@@ -53,7 +59,10 @@ impl Sessions {
     pub fn get(&self, id: &SessionId) -> Arc<Session> {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match sessions.get(id) {
-            Some(session) => Arc::clone(session),
+            Some(session) => {
+                session.touch();
+                Arc::clone(session)
+            }
             None => {
                 let session = Arc::new(Session::new(id.clone()));
                 sessions.insert(id.clone(), Arc::clone(&session));
@@ -81,6 +90,29 @@ impl Sessions {
         }
     }
 
+    /// Ends the sessions that nobody has or has asked for in this time, but for those that are
+    /// kept; returns which.
+    ///
+    /// A call has its session for as long as it runs.
+    pub fn end_idle(&self, idle: Duration) -> Vec<SessionId> {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |session: &Arc<Session>| {
+            if Arc::strong_count(session) > 1 {
+                session.touch();
+            }
+            !session.kept.load(Ordering::Relaxed) && session.idles_since() >= idle
+        };
+        let over: Vec<Arc<Session>> = sessions
+            .extract_if(|_, session| is_over(session))
+            .map(|(_, session)| session)
+            .collect();
+        drop(sessions);
+        for session in &over {
+            session.ended.cancel();
+        }
+        over.iter().map(|session| session.id.clone()).collect()
+    }
+
     /// Returns how many sessions there are.
     pub fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -101,6 +133,8 @@ impl Session {
             read_state: ReadState::default(),
             records: Mutex::new(LruCache::new(MOST_RECORDS)),
             hearing: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+            kept: AtomicBool::new(false),
             ended: CancellationToken::new(),
         }
     }
@@ -113,6 +147,19 @@ impl Session {
     /// Returns the token that is cancelled when the session ends, for what others keep for it.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
+    }
+
+    /// Keeps the session until its connection ends, however little it is used.
+    pub fn keep(&self) {
+        self.kept.store(true, Ordering::Relaxed);
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn idles_since(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Returns what was read of the workspace, and in which state.
@@ -176,11 +223,12 @@ mod tests {
         Request {
             handle: named(tool, |_| ()),
             call_id: CallId::new("c"),
+            rule: "default",
             tool: tool.to_owned(),
             arguments: Arguments::new(),
             principal: Principal::new(principal),
             session: SessionId::new("s"),
-            reason: "",
+            reason: String::new(),
             fingerprint: fingerprint.to_owned(),
         }
     }
@@ -209,6 +257,28 @@ mod tests {
         assert!(!session.covers(&request("p", "u", "f")));
         let changed = named("t", |definition| definition.input_schema = other_schema());
         assert!(!session.covers(&Request { handle: changed, ..request("p", "t", "f") }));
+    }
+
+    #[test]
+    fn a_session_that_nobody_uses_ends_and_one_that_is_kept_or_in_use_does_not() {
+        let sessions = Sessions::default();
+        let id = |name: &str| SessionId::new(name);
+        let idle = sessions.get(&id("idle")).ended().clone();
+        sessions.get(&id("kept")).keep();
+        let used = sessions.get(&id("used"));
+        assert!(sessions.end_idle(Duration::from_mins(1)).is_empty());
+        assert_eq!(sessions.end_idle(Duration::ZERO).len(), 2, "in use is for this moment only");
+        assert!(idle.is_cancelled());
+
+        let used_again = sessions.get(&id("used"));
+        let wait = Duration::from_millis(20);
+        std::thread::sleep(wait * 2);
+        assert!(sessions.end_idle(wait).is_empty(), "it has just been seen in use");
+        drop((used, used_again));
+        std::thread::sleep(wait * 2);
+        assert_eq!(sessions.end_idle(wait), [id("used")]);
+        assert_eq!(sessions.len(), 1);
+        assert!(sessions.find(&id("kept")).is_some());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What `check` finds: every server, what became of its tools, and what is said and does nothing.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,11 +9,13 @@ use super::App;
 use crate::config::Config;
 use crate::exposure::names::{Names, Renamed};
 use crate::exposure::surface::BYTES_A_TOKEN;
+use crate::permission::FORBID;
+use crate::registry::view::View;
 use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
-use crate::tool::{Tool, ToolDefinition};
+use crate::tool::{Patterns, Tool, ToolDefinition};
 
 /// What the settings say, as far as it can turn out to mean nothing.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Said {
     disabled: Vec<String>,
     /// Servers with a section of their own.
     operator: Vec<String>,
-    view: Vec<(&'static str, String)>,
+    view: View,
 }
 
 /// All that was found. Its fields are what `check --json` prints.
@@ -128,6 +129,9 @@ pub struct Idle {
     pub setting: String,
     /// What it names.
     pub value: String,
+    /// Whether a person believes by it that something is kept away which is not.
+    #[serde(skip)]
+    protects: bool,
 }
 
 impl Said {
@@ -137,16 +141,12 @@ impl Said {
     pub fn of(config: &mut Config) -> Self {
         let not_built = std::mem::take(&mut config.not_built);
         let Config { upstream, exposure, not_used, .. } = config;
-        let view = &exposure.view;
-        let all = |key, names: &BTreeSet<String>| {
-            names.iter().map(move |name| (key, name.clone())).collect::<Vec<_>>()
-        };
         Self {
             not_used: not_used.clone(),
             not_built: not_built.iter().map(ToString::to_string).collect(),
             disabled: upstream.loaded.disabled.clone(),
             operator: upstream.operator.keys().cloned().collect(),
-            view: [all("view.allow", &view.allow), all("view.deny", &view.deny)].concat(),
+            view: exposure.view.clone(),
         }
     }
 }
@@ -165,10 +165,12 @@ impl App {
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
+        let idle = self.idle(&said, &servers, catalogue);
+        problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
         Check {
             ok: problems.is_empty(),
             problems,
-            idle: self.idle(&said, &servers, catalogue),
+            idle,
             servers,
             disabled: said.disabled,
             own_tools,
@@ -182,20 +184,50 @@ impl App {
 
     fn idle(&self, said: &Said, servers: &[Server], catalogue: &Catalogue) -> Vec<Idle> {
         let rules = self.idle_rules(catalogue).into_iter();
-        let rules = rules.map(|idle| Idle { setting: idle.flag.to_owned(), value: idle.glob });
-        let is_tool = |name: &str| {
-            let is_it = |tool: &Arc<dyn Tool>| tool.definition().name.as_str() == name;
-            catalogue.tools().iter().any(is_it)
+        let rules = rules.map(|idle| {
+            let protects = idle.flag == FORBID;
+            Idle { setting: idle.flag.to_owned(), value: idle.glob, protects }
+        });
+        let View { include_groups, allow, deny } = &said.view;
+        let definitions = || catalogue.tools().iter().map(|tool| tool.definition());
+        let of_view = |setting: &str, patterns: &Patterns, protects| {
+            let unused = patterns.unused(definitions().flat_map(ToolDefinition::spellings));
+            let idle =
+                |value: &str| Idle { setting: setting.into(), value: value.into(), protects };
+            unused.into_iter().map(idle).collect::<Vec<_>>()
         };
-        let view = said.view.iter().filter(|(_, name)| !is_tool(name));
-        let view = view.map(|(key, name)| Idle { setting: (*key).to_owned(), value: name.clone() });
+        let is_group = |name: &&String| definitions().any(|tool| tool.group == **name);
+        let groups = include_groups.iter().flatten().filter(|name| !is_group(name));
+        let groups = groups.map(|name| Idle::of("view.include_groups", name));
+        let view = groups.chain(of_view("view.allow", allow, false)).chain(of_view(
+            "view.deny",
+            deny,
+            true,
+        ));
         let is_server = |name: &String| {
             said.disabled.contains(name) || servers.iter().any(|server| server.name == *name)
         };
         let operator = said.operator.iter().filter(|name| !is_server(name));
-        let operator =
-            operator.map(|name| Idle { setting: "upstream".to_owned(), value: name.clone() });
+        let operator = operator.map(|name| Idle::of("upstream", name));
         rules.chain(view).chain(operator).collect()
+    }
+}
+
+impl Idle {
+    fn of(setting: &str, value: &str) -> Self {
+        Self { setting: setting.to_owned(), value: value.to_owned(), protects: false }
+    }
+
+    /// Says that nothing is kept away, unless it may be meant for what is switched off.
+    fn problem(&self, disabled: &[String]) -> Option<String> {
+        let Self { setting, value, protects } = self;
+        let is_for_later = disabled.iter().any(|server| {
+            let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+            value.contains(server.as_str())
+                || value.contains(&server.chars().map(word).collect::<String>())
+        });
+        (*protects && !is_for_later)
+            .then(|| format!("{setting}: `{value}` matches no tool, so it keeps nothing away"))
     }
 }
 

@@ -57,7 +57,10 @@ impl Approver for Terminal {
 
     async fn approve(&self, request: &Request) -> Approval {
         if self.refuses {
-            return Approval::Unavailable("--approval deny has nobody asked".to_owned());
+            return Approval::Unavailable(format!(
+                "--approval deny has nobody asked; {}",
+                request.way_out()
+            ));
         }
         if self.yes {
             return Approval::Granted("--yes");

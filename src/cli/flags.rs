@@ -9,8 +9,8 @@ use clap::Args;
 use crate::config::Host;
 use crate::config::discovery::{DeferName, DiscoverySettings};
 use crate::config::settings::{
-    self, ActivitySettings, Approval, ApprovalSettings, Expected, Limits, Log, LogFormat, Seconds,
-    Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Expected, Globs, Limits, Log, LogFormat,
+    Seconds, Settings,
 };
 use crate::exposure::Disclosure;
 use crate::exposure::names::{MaxName, Style};
@@ -146,6 +146,7 @@ impl Flags {
                 tool_timeout_seconds: tool_timeout,
                 max_message_bytes,
                 concurrent_calls,
+                session_idle_seconds: None,
             },
             log: Log { file: log_file, format: log_format, filter: log },
             activity: ActivitySettings { file: activity_log },
@@ -165,8 +166,8 @@ fn on_off(text: &str) -> Result<bool, Expected> {
 }
 
 /// A list that was given at all.
-fn given(list: Vec<String>) -> Option<Vec<String>> {
-    (!list.is_empty()).then_some(list)
+fn given(list: Vec<String>) -> Option<Globs> {
+    (!list.is_empty()).then(|| Globs::new(list, None))
 }
 
 impl Serving {

@@ -106,7 +106,13 @@ impl Agent {
 
     /// Returns what the agent may do without asking.
     pub(super) fn permissions(&self) -> permission::Config {
-        self.file.permissions().config()
+        let place = |key: &str| {
+            let (key, _) = self.document.root.get("permissions")?.entry(key)?;
+            let file = self.path.file_name()?.to_string_lossy();
+            Some(format!("{file}:{}", key.position.line))
+        };
+        let places = permission::Places { writes: place("writes"), execute: place("execute") };
+        permission::Config { places, ..self.file.permissions().config() }
     }
 
     /// Returns the folder of the file tools.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::settings::{
-    ActivitySettings, ApprovalSettings, Breaker, Expected, Limits, Log, Settings,
+    ActivitySettings, ApprovalSettings, Breaker, Expected, Globs, Limits, Log, Settings,
 };
 use crate::document::hint;
 
@@ -20,7 +20,7 @@ const COUNT: &str = "a whole number above 0";
 const SECONDS: &str = "a number of seconds above 0";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 34] = [
+pub const VARIABLES: [&str; 35] = [
     "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
@@ -51,6 +51,7 @@ pub const VARIABLES: [&str; 34] = [
     "IRIS_MCP_NAMES",
     "IRIS_MCP_PERMIT",
     "IRIS_MCP_STDIO",
+    "IRIS_MCP_SESSION_IDLE_SECONDS",
     "IRIS_MCP_TOKEN_FILE",
     "IRIS_MCP_TOOL_TIMEOUT_SECONDS",
     "IRIS_MCP_VIEW_DENY",
@@ -110,20 +111,11 @@ pub fn read(
         approval: ApprovalSettings {
             mode: parsed(of, "IRIS_MCP_APPROVAL", "`ask`, `client` or `deny`")?,
             timeout_seconds: parsed(of, "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS", SECONDS)?,
-            permit: of("IRIS_MCP_PERMIT").map(|list| names(list).collect()),
-            ask: of("IRIS_MCP_ASK").map(|list| names(list).collect()),
-            forbid: of("IRIS_MCP_FORBID").map(|list| names(list).collect()),
+            permit: globs(of, "IRIS_MCP_PERMIT"),
+            ask: globs(of, "IRIS_MCP_ASK"),
+            forbid: globs(of, "IRIS_MCP_FORBID"),
         },
-        artifacts: ArtifactSettings {
-            dir: path("IRIS_MCP_ARTIFACTS_DIR"),
-            mcp_native: parsed(of, "IRIS_MCP_ARTIFACTS_MCP_NATIVE", "`always` or `rich`")?,
-            max_bytes: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_BYTES", "a number of bytes above 0")?,
-            max_age: parsed(
-                of,
-                "IRIS_MCP_ARTIFACTS_MAX_AGE",
-                "a time above 0, such as `12h` or `30days`",
-            )?,
-        },
+        artifacts: artifacts(of)?,
         context: switch(of, "IRIS_MCP_CONTEXT")?,
         discovery: discovery(of)?,
         names: parsed(of, "IRIS_MCP_NAMES", "`iris`, `plain` or `bare`")?,
@@ -132,6 +124,7 @@ pub fn read(
             tool_timeout_seconds: parsed(of, "IRIS_MCP_TOOL_TIMEOUT_SECONDS", SECONDS)?,
             max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", COUNT)?,
             concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", COUNT)?,
+            session_idle_seconds: parsed(of, "IRIS_MCP_SESSION_IDLE_SECONDS", SECONDS)?,
         },
         breaker: (breaker != Breaker::default()).then_some(breaker),
         log: Log {
@@ -142,9 +135,28 @@ pub fn read(
         activity: ActivitySettings { file: path("IRIS_MCP_ACTIVITY_LOG") },
         ..Settings::default()
     };
-    settings.view.deny = of("IRIS_MCP_VIEW_DENY").map(|list| names(list).collect());
+    settings.view.deny = globs(of, "IRIS_MCP_VIEW_DENY");
     settings.rebase(directory);
     Ok(settings)
+}
+
+fn artifacts<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String> + Copy,
+) -> Result<ArtifactSettings, EnvironmentError> {
+    const AGE: &str = "a time above 0, such as `12h` or `30days`";
+    Ok(ArtifactSettings {
+        dir: of("IRIS_MCP_ARTIFACTS_DIR").map(PathBuf::from),
+        mcp_native: parsed(of, "IRIS_MCP_ARTIFACTS_MCP_NATIVE", "`always` or `rich`")?,
+        max_bytes: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_BYTES", "a number of bytes above 0")?,
+        max_age: parsed(of, "IRIS_MCP_ARTIFACTS_MAX_AGE", AGE)?,
+    })
+}
+
+fn globs<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+) -> Option<Globs> {
+    of(variable).map(|list| Globs::new(names(list).collect(), Some(variable.to_owned())))
 }
 
 fn discovery<'a>(

@@ -11,13 +11,16 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::ConfigError;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::operator::UpstreamSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::exposure::names::{MaxName, Naming, Style};
+use crate::permission::Written;
 use crate::registry::view::View;
+use crate::tool::{BadPattern, Patterns};
 
 /// What one place says; what it leaves open is looked for in the next.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -83,11 +86,20 @@ pub struct ApprovalSettings {
     /// How long a person may take, in seconds.
     pub timeout_seconds: Option<Seconds>,
     /// Tools that need nobody's approval.
-    pub permit: Option<Vec<String>>,
+    pub permit: Option<Globs>,
     /// Tools that always need a person's approval.
-    pub ask: Option<Vec<String>>,
+    pub ask: Option<Globs>,
     /// Tools that are always refused.
-    pub forbid: Option<Vec<String>>,
+    pub forbid: Option<Globs>,
+}
+
+/// Globs over the names of tools, and where they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<String>")]
+#[schemars(with = "Vec<String>")]
+pub struct Globs {
+    globs: Vec<String>,
+    place: Option<String>,
 }
 
 /// Who answers when a call needs a person.
@@ -112,6 +124,8 @@ pub struct Limits {
     pub max_message_bytes: Option<NonZeroUsize>,
     /// How many calls run at once.
     pub concurrent_calls: Option<NonZeroUsize>,
+    /// After how long without a request a session of the newer era ends, in seconds.
+    pub session_idle_seconds: Option<Seconds>,
 }
 
 /// The settings under `breaker`.
@@ -131,9 +145,9 @@ pub struct ViewSettings {
     /// The groups to keep.
     pub include_groups: Option<BTreeSet<String>>,
     /// Tools to keep in any case.
-    pub allow: Option<BTreeSet<String>>,
+    pub allow: Option<Globs>,
     /// Tools to drop.
-    pub deny: Option<BTreeSet<String>>,
+    pub deny: Option<Globs>,
 }
 
 /// The settings under `log`.
@@ -197,6 +211,9 @@ fn http<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>
 pub fn read(path: &Path) -> Result<Settings, DocumentError> {
     let document = Document::open(path, Format::Toml)?;
     let mut settings: Settings = document.decode()?;
+    let file =
+        path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    settings.approval.stand_in(&file);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     settings.rebase(folder);
     Ok(settings)
@@ -270,6 +287,17 @@ impl Settings {
 }
 
 impl ApprovalSettings {
+    /// Notes in which file rules are written.
+    fn stand_in(&mut self, file: &str) {
+        let rules =
+            [("permit", &mut self.permit), ("ask", &mut self.ask), ("forbid", &mut self.forbid)];
+        for (key, globs) in rules {
+            if let Some(globs) = globs {
+                globs.place = Some(format!("approval.{key} in {file}"));
+            }
+        }
+    }
+
     fn over(self, below: Self) -> Self {
         Self {
             mode: self.mode.or(below.mode),
@@ -287,6 +315,7 @@ impl Limits {
             tool_timeout_seconds: self.tool_timeout_seconds.or(below.tool_timeout_seconds),
             max_message_bytes: self.max_message_bytes.or(below.max_message_bytes),
             concurrent_calls: self.concurrent_calls.or(below.concurrent_calls),
+            session_idle_seconds: self.session_idle_seconds.or(below.session_idle_seconds),
         }
     }
 }
@@ -313,13 +342,44 @@ impl Breaker {
 }
 
 impl ViewSettings {
-    pub(super) fn view(&self) -> View {
-        View {
+    pub(super) fn view(&self) -> Result<View, ConfigError> {
+        Ok(View {
             include_groups: self.include_groups.clone(),
-            allow: self.allow.clone().unwrap_or_default(),
-            deny: self.deny.clone().unwrap_or_default(),
-        }
+            allow: patterns("view.allow", self.allow.as_ref())?,
+            deny: patterns("view.deny", self.deny.as_ref())?,
+        })
     }
+}
+
+impl Globs {
+    /// Makes globs that are written at a place, or given by a flag.
+    pub fn new(globs: Vec<String>, place: Option<String>) -> Self {
+        Self { globs, place }
+    }
+
+    /// Compiles them as rules of one kind; `flag` is what gives such rules.
+    pub(super) fn rules(globs: Option<&Self>, flag: &'static str) -> Result<Written, ConfigError> {
+        let Self { globs, place } = globs.cloned().unwrap_or_default();
+        let named = place.clone().unwrap_or_else(|| flag.to_owned());
+        Written::new(&globs, place).map_err(|error| ConfigError::Glob { place: named, error })
+    }
+}
+
+impl TryFrom<Vec<String>> for Globs {
+    type Error = BadPattern;
+
+    fn try_from(globs: Vec<String>) -> Result<Self, BadPattern> {
+        Patterns::new(&globs)?;
+        Ok(Self { globs, place: None })
+    }
+}
+
+fn patterns(key: &str, globs: Option<&Globs>) -> Result<Patterns, ConfigError> {
+    let Some(Globs { globs, place }) = globs else { return Ok(Patterns::default()) };
+    Patterns::new(globs).map_err(|error| {
+        let place = place.clone().unwrap_or_else(|| key.to_owned());
+        ConfigError::Glob { place, error }
+    })
 }
 
 impl Seconds {

@@ -16,6 +16,8 @@ pub struct Requested {
     pub tool: Arc<dyn Tool>,
     /// The name the caller used.
     pub name: String,
+    /// The name that clients see it by.
+    pub wire: String,
     /// The arguments as they came.
     pub arguments: Arguments,
 }
@@ -24,9 +26,18 @@ pub struct Requested {
 #[derive(Debug)]
 pub struct Checked {
     tool: Arc<dyn Tool>,
-    name: String,
+    names: Names,
     valid: Valid,
     started: Started,
+}
+
+/// What the tool of a call is called besides its canonical name.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// By the caller.
+    pub(super) name: String,
+    /// In lists of clients.
+    pub(super) wire: String,
 }
 
 /// A call that may run.
@@ -60,8 +71,8 @@ pub struct Ask {
 }
 
 impl Checked {
-    pub(super) fn new(tool: Arc<dyn Tool>, name: String, valid: Valid, started: Started) -> Self {
-        Self { tool, name, valid, started }
+    pub(super) fn new(tool: Arc<dyn Tool>, names: Names, valid: Valid, started: Started) -> Self {
+        Self { tool, names, valid, started }
     }
 
     /// Returns the tool.
@@ -71,7 +82,12 @@ impl Checked {
 
     /// Returns the name the caller used.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.names.name
+    }
+
+    /// Returns the name that clients see the tool by.
+    pub(super) fn wire(&self) -> &str {
+        &self.names.wire
     }
 
     /// Returns the arguments.

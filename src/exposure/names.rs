@@ -11,9 +11,9 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool::ToolDefinition;
 use crate::tool::definition::MAX_NAME_CHARS;
 use crate::tool::suffix::suffixed;
+use crate::tool::{Origin, ToolDefinition};
 
 /// How clients see the names of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,15 +201,9 @@ fn choose(
 fn wanted(style: Style, tool: &Subject<'_>) -> Vec<String> {
     match (tool.origin, style) {
         (None, _) | (_, Style::Iris) => vec![tool.canonical.to_owned()],
-        (Some((server, own)), Style::Plain) => vec![plain(server, own)],
-        (Some((server, own)), Style::Bare) => vec![own.to_owned(), plain(server, own)],
+        (Some((server, own)), Style::Plain) => vec![Origin::plain(server, own)],
+        (Some((server, own)), Style::Bare) => vec![own.to_owned(), Origin::plain(server, own)],
     }
-}
-
-/// Returns `server__tool`; of a chain of gateways that call each other the same, once.
-fn plain(server: &str, tool: &str) -> String {
-    let prefix = format!("{server}__");
-    if tool.starts_with(&prefix) { tool.to_owned() } else { prefix + tool }
 }
 
 /// Says why a name is none for clients.

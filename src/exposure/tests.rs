@@ -6,8 +6,8 @@ use super::*;
 use crate::discovery::Local;
 use crate::registry::Publication;
 use crate::session::Sessions;
-use crate::tool::SessionId;
 use crate::tool::fixture::named;
+use crate::tool::{Patterns, SessionId};
 
 fn tool(name: &str, deferred: bool) -> Arc<dyn Tool> {
     named(name, |definition| definition.deferred = deferred)
@@ -47,7 +47,7 @@ fn resolve(
 }
 
 fn hiding() -> View {
-    View { deny: ["hidden".to_owned()].into(), ..View::default() }
+    View { deny: Patterns::new(["hidden"]).unwrap(), ..View::default() }
 }
 
 #[test]

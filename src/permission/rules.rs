@@ -1,117 +1,120 @@
 //! What the operator says of single tools: globs over names and capabilities.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::borrow::Cow;
 
-use crate::tool::{Capability, ToolDefinition};
+use crate::tool::{BadPattern, Capability, Patterns, ToolDefinition};
 
-/// The operator's rules; each is a set of globs.
+/// The operator's rules.
 ///
-/// A glob is held against the tool's canonical name, its aliases, the name its own server gives
-/// it, and the names of its capabilities (`write`, `execute`, `network`, `mcp`, …).
+/// A glob is held against everything that a tool is called: its canonical name, its aliases, the
+/// name that clients see, the name its own server gives it, alone and after the server's name; and
+/// against the names of its capabilities (`write`, `execute`, `network`, `mcp`, …).
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    permit: Globs,
-    ask: Globs,
-    forbid: Globs,
+    permit: Written,
+    ask: Written,
+    forbid: Written,
 }
 
+/// Rules of one kind, and where they are written.
 #[derive(Clone, Debug, Default)]
-struct Globs {
-    set: GlobSet,
-    /// As they were written, in the order of the set.
-    written: Vec<String>,
+pub struct Written {
+    globs: Patterns,
+    place: Option<String>,
 }
 
 /// A rule that concerns no tool there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{flag}: `{glob}` matches no tool, neither by a name nor by a capability")]
+#[error("{place}: `{glob}` matches no tool, neither by a name nor by a capability")]
 pub struct Idle {
     /// The flag that gives rules of its kind.
     pub flag: &'static str,
     /// The rule as it was written.
     pub glob: String,
+    /// Where it is written.
+    pub place: String,
 }
 
-/// A rule that is no glob.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{glob}` is no glob: {problem}")]
-pub struct BadRule {
-    /// The rule as it was written.
-    pub glob: String,
-    /// What is wrong with it.
-    pub problem: String,
+/// Says of every tool what it is and what clients call it.
+pub type Known<'a> = (&'a ToolDefinition, &'a str);
+
+const PERMIT: &str = "--permit";
+const ASK: &str = "--ask";
+/// The flag that gives rules of what is always refused.
+pub const FORBID: &str = "--forbid";
+
+impl Written {
+    /// Compiles rules; `place` says where they are written, if it is not the flag.
+    pub fn new(globs: &[String], place: Option<String>) -> Result<Self, BadPattern> {
+        Ok(Self { globs: Patterns::new(globs)?, place })
+    }
+
+    fn place(&self, flag: &'static str) -> String {
+        self.place.clone().unwrap_or_else(|| flag.to_owned())
+    }
+
+    /// Returns the rule that fits a tool, with its place.
+    fn find(&self, (definition, wire): Known<'_>, flag: &'static str) -> Option<String> {
+        if self.globs.is_empty() {
+            return None;
+        }
+        let glob = self.globs.find(words(definition, wire))?;
+        Some(format!("{}: `{glob}`", self.place(flag)))
+    }
 }
 
 impl Rules {
-    /// Compiles the rules.
-    pub fn new(permit: &[String], ask: &[String], forbid: &[String]) -> Result<Self, BadRule> {
-        Ok(Self { permit: Globs::new(permit)?, ask: Globs::new(ask)?, forbid: Globs::new(forbid)? })
+    /// Puts the rules of an operator together.
+    pub fn new(permit: Written, ask: Written, forbid: Written) -> Self {
+        Self { permit, ask, forbid }
+    }
+
+    /// Returns whether anything is to be asked for.
+    pub fn ask_for_something(&self) -> bool {
+        !self.ask.globs.is_empty()
     }
 
     /// Returns the rules that concern none of these tools.
     ///
     /// One that is the word for a capability is for whatever may come, and never idle.
-    pub fn idle<'a>(&self, tools: impl Iterator<Item = &'a ToolDefinition> + Clone) -> Vec<Idle> {
-        let of = |flag, globs: &Globs| {
-            let idle = globs.unused(tools.clone());
-            idle.into_iter().map(move |glob| Idle { flag, glob }).collect::<Vec<_>>()
-        };
-        let rules = [("--permit", &self.permit), ("--ask", &self.ask), ("--forbid", &self.forbid)];
-        rules.into_iter().flat_map(|(flag, globs)| of(flag, globs)).collect()
-    }
-
-    pub(super) fn permits(&self, definition: &ToolDefinition) -> bool {
-        self.permit.matches(definition)
-    }
-
-    pub(super) fn asks(&self, definition: &ToolDefinition) -> bool {
-        self.ask.matches(definition)
-    }
-
-    pub(super) fn forbids(&self, definition: &ToolDefinition) -> bool {
-        self.forbid.matches(definition)
-    }
-}
-
-impl Globs {
-    fn new(globs: &[String]) -> Result<Self, BadRule> {
-        Ok(Self { set: set(globs)?, written: globs.to_vec() })
-    }
-
-    fn matches(&self, definition: &ToolDefinition) -> bool {
-        !self.set.is_empty() && words(definition).any(|word| self.set.is_match(word))
-    }
-
-    fn unused<'a>(&self, tools: impl Iterator<Item = &'a ToolDefinition>) -> Vec<String> {
+    pub fn idle<'a>(&self, tools: impl Iterator<Item = Known<'a>> + Clone) -> Vec<Idle> {
         let is_capability =
-            |glob: &String| Capability::ALL.iter().any(|capability| capability.as_str() == glob);
-        let mut used: Vec<bool> = self.written.iter().map(is_capability).collect();
-        for word in tools.flat_map(words) {
-            for index in self.set.matches(word) {
-                used[index] = true;
+            |glob: &str| Capability::ALL.iter().any(|capability| capability.as_str() == glob);
+        let rules = [(PERMIT, &self.permit), (ASK, &self.ask), (FORBID, &self.forbid)];
+        let mut idle = Vec::new();
+        for (flag, written) in rules {
+            if written.globs.is_empty() {
+                continue;
             }
+            let words = tools.clone().flat_map(|(definition, wire)| words(definition, wire));
+            let unused =
+                written.globs.unused(words).into_iter().filter(|glob| !is_capability(glob));
+            idle.extend(unused.map(|glob| Idle {
+                flag,
+                glob: glob.to_owned(),
+                place: written.place(flag),
+            }));
         }
-        let unused = self.written.iter().zip(used).filter(|(_, used)| !used);
-        unused.map(|(glob, _)| glob.clone()).collect()
+        idle
     }
-}
 
-fn set(globs: &[String]) -> Result<GlobSet, BadRule> {
-    let mut builder = GlobSetBuilder::new();
-    for glob in globs {
-        let bad = |error: globset::Error| BadRule {
-            glob: glob.clone(),
-            problem: error.kind().to_string(),
-        };
-        builder.add(GlobBuilder::new(glob).build().map_err(bad)?);
+    pub(super) fn permits(&self, tool: Known<'_>) -> bool {
+        self.permit.find(tool, PERMIT).is_some()
     }
-    builder.build().map_err(|error| BadRule { glob: globs.join(", "), problem: error.to_string() })
+
+    /// Returns the rule that a tool is to be asked for by.
+    pub(super) fn asks(&self, tool: Known<'_>) -> Option<String> {
+        self.ask.find(tool, ASK)
+    }
+
+    /// Returns the rule that a tool is refused by.
+    pub(super) fn forbids(&self, tool: Known<'_>) -> Option<String> {
+        self.forbid.find(tool, FORBID)
+    }
 }
 
 /// Returns everything that a glob is held against.
-fn words(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
-    let native = definition.native.as_ref().and_then(|native| native.get("name")?.as_str());
-    let aliases = definition.aliases.iter().map(String::as_str);
-    let capabilities = definition.capabilities.iter().map(|one| -> &str { one.as_str() });
-    std::iter::once(definition.name.as_str()).chain(aliases).chain(native).chain(capabilities)
+fn words<'a>(definition: &'a ToolDefinition, wire: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+    let capabilities = definition.capabilities.iter().map(|one| Cow::from(one.as_str()));
+    definition.spellings().chain(std::iter::once(Cow::from(wire))).chain(capabilities)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tool::fixture::named;
-use crate::tool::{Capabilities, InputSchema, TimeoutOwner, ToolName};
+use crate::tool::{Capabilities, InputSchema, Origin, TimeoutOwner, ToolName};
 use Capability::{Agent, Execute, Mcp, Network, Read, Write};
 use Effect::{Allow, Deny, RequireHuman};
 
@@ -30,7 +30,7 @@ fn decide(row: &Row, config: Config) -> Decision {
         parallel: true,
         timeout_owner: TimeoutOwner::Runtime,
     };
-    Policy::new(config).decide(&definition, traits, row.auto.then(AutoAllow::new))
+    Policy::new(config).decide((&definition, "t"), traits, row.auto.then(AutoAllow::new))
 }
 
 #[test]
@@ -119,6 +119,11 @@ fn a_refusal_says_what_would_have_been_needed() {
     assert_eq!(refusal.details["require_confirmation"], false);
 }
 
+fn rules_of(permit: &[String], ask: &[String], forbid: &[String]) -> Rules {
+    let written = |globs| Written::new(globs, None).unwrap();
+    Rules::new(written(permit), written(ask), written(forbid))
+}
+
 #[test]
 fn the_operators_rules_come_around_the_policy() {
     let check = |rules: [&[&str]; 3],
@@ -127,7 +132,7 @@ fn the_operators_rules_come_around_the_policy() {
                  expected: (Effect, &str)| {
         let [permit, ask, forbid] =
             rules.map(|globs| globs.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let rules = Rules::new(&permit, &ask, &forbid).unwrap();
+        let rules = rules_of(&permit, &ask, &forbid);
         let row = row("x", capabilities, [Allow; 4]);
         let decision = decide(&row, Config { execute, rules, ..Config::default() });
         assert_eq!((decision.effect, decision.rule), expected, "{permit:?} {ask:?} {forbid:?}");
@@ -141,7 +146,7 @@ fn the_operators_rules_come_around_the_policy() {
     check([&[], &["t"], &[]], [Read].into(), confirm, (RequireHuman, "--ask"));
     check([&["*"], &["*"], &["[st]"]], [Read].into(), confirm, (Deny, "--forbid"));
     check([&[], &[], &["read"]], [Read].into(), confirm, (Deny, "--forbid"));
-    assert_eq!(Rules::new(&["[".to_owned()], &[], &[]).unwrap_err().glob, "[");
+    assert_eq!(Written::new(&["[".to_owned()], None).unwrap_err().glob, "[");
 }
 
 #[test]
@@ -150,25 +155,31 @@ fn a_rule_that_concerns_no_tool_is_found() {
         let mut definition = named(name, |_| ()).definition().clone();
         definition.capabilities = capabilities;
         definition.aliases = vec![format!("{name}_alias")];
-        definition.native =
-            json!({"name": format!("its-{name}")}).as_object().cloned().map(Arc::new);
+        definition.origin =
+            Some(Origin { server: "its-server".to_owned(), tool: format!("its-{name}") });
         definition
     };
     let tools = [definition("one", [Mcp].into()), definition("two", [Read].into())];
     let rules = |globs: &[&str]| globs.iter().map(ToString::to_string).collect::<Vec<_>>();
     let check = |globs: &[&str], expected: &[&str]| {
-        let idle = Rules::new(&rules(globs), &[], &rules(globs)).unwrap().idle(tools.iter());
-        let of = |flag| expected.iter().map(move |glob| Idle { flag, glob: (*glob).to_owned() });
+        let known = tools.iter().map(|tool| (tool, "seen"));
+        let idle = rules_of(&rules(globs), &[], &rules(globs)).idle(known);
+        let of = |flag: &'static str| {
+            let idle =
+                move |glob: &&str| Idle { flag, glob: (*glob).to_owned(), place: flag.to_owned() };
+            expected.iter().map(idle)
+        };
         let expected: Vec<Idle> = of("--permit").chain(of("--forbid")).collect();
         assert_eq!(idle, expected, "{globs:?}");
     };
     check(&[], &[]);
-    check(&["one", "t*", "its-one", "two_alias", "mcp", "*"], &[]);
+    check(&["one", "t*", "its-one", "two_alias", "mcp", "*", "seen"], &[]);
+    check(&["its-server__its-one", "mcp__its-server__its-two"], &[]);
     check(&["onee", "one", "two?"], &["onee", "two?"]);
     // What a capability is called is a rule for tools to come.
     check(&["execute", "network", "exec*"], &["exec*"]);
     assert_eq!(
-        Idle { flag: "--ask", glob: "x".to_owned() }.to_string(),
-        "--ask: `x` matches no tool, neither by a name nor by a capability"
+        Idle { flag: "--ask", glob: "x".to_owned(), place: "IRIS_MCP_ASK".to_owned() }.to_string(),
+        "IRIS_MCP_ASK: `x` matches no tool, neither by a name nor by a capability"
     );
 }

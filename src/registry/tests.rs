@@ -1,9 +1,8 @@
 //! EX-3.1, T3, T4, and what a snapshot promises.
 
-use std::collections::BTreeSet;
-
 use super::view::View;
 use super::*;
+use crate::tool::Patterns;
 use crate::tool::fixture::named;
 
 fn tool(name: &str, group: &str, aliases: &[&str], deferred: bool) -> Arc<dyn Tool> {
@@ -18,8 +17,8 @@ fn ready(tools: Vec<Arc<dyn Tool>>) -> Publication {
     Publication { state: State::Ready, tools, ..Publication::default() }
 }
 
-fn set(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(ToString::to_string).collect()
+fn set(names: &[&str]) -> Patterns {
+    Patterns::new(names).unwrap()
 }
 
 #[test]
@@ -42,7 +41,7 @@ fn ex_3_1_deny_then_groups_then_allow_then_deferred() {
             "{view:?}"
         );
     };
-    let groups = |names| Some(set(names));
+    let groups = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect());
     check(View { include_groups: groups(&["web"]), ..View::default() }, &["b"], &["b", "c"]);
     check(
         View { include_groups: groups(&["core"]), allow: set(&["c"]), ..View::default() },

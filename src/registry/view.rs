@@ -4,31 +4,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::registry::Catalogue;
-use crate::tool::{Tool, ToolDefinition};
+use crate::tool::{Patterns, Tool, ToolDefinition};
 
-/// A filter over a catalogue, by canonical name and group.
+/// A filter over a catalogue, by name and group.
 ///
-/// `deny` wins over everything; groups restrict next; `allow` lets single tools through the
+/// A name is a glob that is held against each [spelling](ToolDefinition::spellings). `deny` wins over everything; groups restrict next; `allow` lets single tools through the
 /// group filter and shows deferred ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The groups to keep; none given means all, an empty set means no group.
     pub include_groups: Option<BTreeSet<String>>,
     /// Tools to keep in spite of their group, and to show in spite of being deferred.
-    pub allow: BTreeSet<String>,
+    pub allow: Patterns,
     /// Tools to drop.
-    pub deny: BTreeSet<String>,
+    pub deny: Patterns,
 }
 
 impl View {
     /// Returns whether a tool exists for this view, disclosed or not.
     pub fn is_available(&self, definition: &ToolDefinition) -> bool {
-        let name = definition.name.as_str();
-        if self.deny.contains(name) {
+        if names(&self.deny, definition) {
             return false;
         }
         match &self.include_groups {
-            Some(groups) => groups.contains(&definition.group) || self.allow.contains(name),
+            Some(groups) => groups.contains(&definition.group) || names(&self.allow, definition),
             None => true,
         }
     }
@@ -40,8 +39,7 @@ impl View {
 
     /// Returns whether a tool is shown without a search, where it is deferred or not.
     pub fn shows(&self, definition: &ToolDefinition, deferred: bool) -> bool {
-        self.is_available(definition)
-            && (!deferred || self.allow.contains(definition.name.as_str()))
+        self.is_available(definition) && (!deferred || names(&self.allow, definition))
     }
 
     /// Returns the tools that exist for this view, in the order of listing.
@@ -68,4 +66,9 @@ impl View {
     ) -> impl Iterator<Item = &'a Arc<dyn Tool>> {
         self.available(catalogue).filter(|tool| names.contains(&tool.definition().name.as_str()))
     }
+}
+
+/// Says whether one of the patterns names a tool.
+fn names(patterns: &Patterns, definition: &ToolDefinition) -> bool {
+    !patterns.is_empty() && patterns.fit(definition.spellings())
 }

@@ -59,7 +59,7 @@ impl Gateway {
             self.turn_away(&caller, &params.name, CANCELLED);
         })?;
         let resolved = self.resolve(&caller, &catalogue, &params.name, params.arguments);
-        let Resolved { tool, name: asked_for, arguments } = match resolved {
+        let Resolved { tool, name: asked_for, wire, arguments } = match resolved {
             Ok(resolved) => resolved,
             Err(Turned::Away(call_id, failure)) => {
                 return project::reply(Ok(failure.into()), &call_id, form);
@@ -84,7 +84,8 @@ impl Gateway {
             None => {
                 let given = answers.get(APPROVAL).filter(|_| retried.is_some());
                 let answer = given.map(|given| ask::answer(given, caller.client.alone));
-                let asked = Requested { tool, name: asked_for, arguments: arguments.clone() };
+                let arguments = arguments.clone();
+                let asked = Requested { tool, name: asked_for, wire, arguments };
                 let recorded = self.records(&catalogue);
                 self.begin((asked, recorded), &caller, (call_id.clone(), answer), context)
             }

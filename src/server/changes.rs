@@ -118,6 +118,8 @@ pub(super) async fn listen(
     let mut seen = registry.snapshot().revision();
     let ended = gateway.shared.parts.shutdown.child();
     let session = caller::identify(context.request_context(), &gateway.connection).session;
+    // A session lasts as long as its client listens.
+    let _in_use = gateway.shared.parts.sessions.get(&session);
     // Whose each watched resource is; it is watched as long as this is here.
     let mut watched = HashMap::new();
     let mut watching = std::pin::pin!(watch(gateway, &context));

@@ -59,7 +59,16 @@ impl Gateway {
     fn remember(&self, caller: &mut Caller) {
         // It is the same for all its requests, but unknown during the handshake.
         self.session.store(Some(Arc::new(caller.session.clone())));
-        let session = self.shared.parts.sessions.find(&caller.session);
+        let is_own =
+            self.connection.is_one_client() || caller.session != *self.connection.process();
+        let sessions = &self.shared.parts.sessions;
+        let session = if is_own {
+            let session = sessions.get(&caller.session);
+            session.keep();
+            Some(session)
+        } else {
+            sessions.find(&caller.session)
+        };
         caller.client.log_level = session.and_then(|session| session.log_level());
     }
 

@@ -1,5 +1,6 @@
 //! What is known of a tool without running it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -175,6 +176,20 @@ impl ToolDefinition {
         if description.trim().is_empty() { self } else { Self { description, ..self } }
     }
 
+    /// Returns every name by which people may mean the tool: its own, its aliases, and, of a
+    /// server's tool, the one that the server gives it, alone and after the server's name.
+    ///
+    /// Of these only the first two are certainly nobody else's.
+    pub fn spellings(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let own =
+            std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str));
+        let theirs = self.origin.iter().flat_map(|Origin { server, tool }| {
+            let plain = Origin::plain(server, tool);
+            [Cow::from(format!("mcp__{plain}")), Cow::from(plain), Cow::from(tool.as_str())]
+        });
+        own.map(Cow::from).chain(theirs)
+    }
+
     /// Returns the traits of a call as the capabilities alone imply them.
     pub fn traits(&self) -> CallTraits {
         CallTraits {
@@ -183,6 +198,14 @@ impl ToolDefinition {
             parallel: true,
             timeout_owner: TimeoutOwner::Runtime,
         }
+    }
+}
+
+impl Origin {
+    /// Returns `server__tool`; of a chain of gateways that call each other the same, once.
+    pub fn plain(server: &str, tool: &str) -> String {
+        let prefix = format!("{server}__");
+        if tool.starts_with(&prefix) { tool.to_owned() } else { prefix + tool }
     }
 }
 

@@ -89,7 +89,7 @@ fn what_is_left_out_is_a_warning_only() {
     let home = Home::new();
     let odd = json!({"name": "odd", "inputSchema": {"type": "string"}});
     home.serve(json!({"good": home.server(json!({"tools": ["echo", odd]}))}));
-    let server = "[view]\ndeny = ['echoo']\n[upstream.god]\nrequired = true\n";
+    let server = "[view]\nallow = ['echoo']\n[upstream.god]\nrequired = true\n";
     let config = home.write("server.toml", server);
     let agent = "name: a\nmodel: a/m\nsystem: s\npermissions: { workspace: workspace }\n\
         tools: { builtin: [file.read] }\nmcp: { path: mcp.json }\n\
@@ -103,7 +103,7 @@ fn what_is_left_out_is_a_warning_only() {
     let not_used = ["model", "system", "context_policy.old_result_preview_chars"];
     assert_eq!(found["not_used"], json!(not_used));
     let idle = json!([
-        {"setting": "view.deny", "value": "echoo"},
+        {"setting": "view.allow", "value": "echoo"},
         {"setting": "upstream", "value": "god"},
     ]);
     assert_eq!(found["idle"], idle);

@@ -93,7 +93,67 @@ fn n3_a_name_that_is_not_there_brings_one_that_is_listed() {
 }
 
 #[test]
-fn n8_rules_and_records_know_canonical_names_only() {
+fn n8_rules_and_views_take_every_name_of_a_tool() {
+    let (home, arguments) = crowded();
+    let cases = [
+        ("plain", "one__get-me"),
+        ("plain", "two__a_b__4c273d33da"),
+        ("plain", "two__a.b"),
+        ("bare", "a_b__4c273d33da"),
+        ("bare", "get-me"),
+        ("iris", "mcp__one__get-me"),
+        ("iris", "mcp__two__a_b__*"),
+        ("iris", "one__get*"),
+    ];
+    for (style, name) in cases {
+        let refused = session(&arguments, &["--names", style, "--forbid", name]);
+        let tool = if name.contains("get") { CANONICAL[2] } else { CANONICAL[5] };
+        let mut session = refused;
+        let answer = session.call(tool, &json!({}));
+        assert!(text(&answer).starts_with("Error[PERMISSION_ERROR]"), "{style} {name}: {answer}");
+        assert!(text(&answer).contains(&format!("(--forbid: `{name}`)")), "{answer}");
+        let other = session.call("mcp__one__echo", &json!({"text": "x"}));
+        assert_eq!(text(&other), "x", "{style} {name}");
+    }
+    for (style, name) in cases {
+        // A suffix of a client's name is made of what the view leaves over.
+        if style != "iris" && name.contains("4c273d33da") {
+            continue;
+        }
+        let config = home.write("server.toml", &format!("[view]\ndeny = ['{name}']\n"));
+        let mut session = session(&arguments, &["--names", style, "--config", &config]);
+        assert_eq!(listed(&mut session).len(), CANONICAL.len() - 1, "{style} {name}");
+    }
+}
+
+#[test]
+fn a16_a_refusal_names_the_rule_and_where_it_is_written() {
+    let (home, arguments) = crowded();
+    let refused = |more: &[&str], set: &[(&str, &str)]| {
+        let mut command = command(exe());
+        command
+            .args(["call", "mcp__one__echo", r#"{"text": "x"}"#])
+            .args(&arguments[..2])
+            .args(more);
+        command.envs(set.iter().copied());
+        let ended = run(command, std::time::Duration::from_secs(20));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        ended.stdout
+    };
+    let config = home.write("server.toml", "[approval]\nforbid = ['no', '*echo']\n");
+    let said = refused(&["--config", &config], &[]);
+    assert!(said.contains("(approval.forbid in server.toml: `*echo`)"), "{said}");
+    let said = refused(&[], &[("IRIS_MCP_FORBID", "mcp")]);
+    assert!(said.contains("(IRIS_MCP_FORBID: `mcp`)"), "{said}");
+    let said = refused(&["--ask", "echo"], &[]);
+    assert!(said.contains("to be asked for (--ask: `echo`)"), "{said}");
+    assert!(said.contains("without that rule"), "{said}");
+    let said = refused(&["--approval", "deny"], &[]);
+    assert!(said.contains("--permit mcp__one__echo"), "{said}");
+}
+
+#[test]
+fn n8_records_have_canonical_names_only() {
     let (home, arguments) = crowded();
     let log = home.path("calls");
     let more = ["--names", "bare", "--forbid", "mcp__two__echo", "--activity-log", &log];

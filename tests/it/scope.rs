@@ -306,3 +306,33 @@ fn check_says_who_shares_a_server() {
     assert_eq!(json["servers"][0]["scope"], "per_client");
     kept.has(0);
 }
+
+#[test]
+fn x10_a_session_of_the_newer_era_ends_when_it_is_not_used_and_an_older_one_does_not() {
+    let kept = Kept::new("modern", "[limits]\nsession_idle_seconds = 0.4\n");
+    let gateway = kept.gateway(&[]);
+    let mut web = Web::new(&gateway.url);
+    let count = json!({"name": COUNT, "arguments": {}});
+    assert_eq!(counts(&web.modern("tools/call", &count)), 1);
+    assert_eq!(counts(&web.modern("tools/call", &count)), 2);
+    // One is nobody's: the tools are listed over it.
+    kept.has(2);
+    kept.has(1);
+    assert_eq!(counts(&web.modern("tools/call", &count)), 1);
+    // Whoever is being answered is there.
+    let slow = json!({"name": "mcp__up__slow", "arguments": {}});
+    let stream = web.begin_modern("tools/call", &slow);
+    kept.home.wait_for("slow");
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    assert_eq!(counts(&web.modern("tools/call", &count)), 2);
+    drop(stream);
+
+    web.initialize();
+    assert_eq!(counts(&web.request("tools/call", &count)), 1);
+    let mut session = Session::start(&kept.arguments());
+    session.initialize();
+    assert_eq!(text(&session.call(COUNT, &json!({}))), "1");
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    assert_eq!(counts(&web.request("tools/call", &count)), 2);
+    assert_eq!(text(&session.call(COUNT, &json!({}))), "2");
+}

@@ -49,7 +49,13 @@ fn every_variable_is_read() {
     assert_eq!(settings.log.file, Some("/cwd/log".into()));
     assert_eq!(settings.config, Some("/cwd/server.toml".into()));
     assert_eq!(settings.token_file, Some("/cwd/tokens".into()));
-    assert_eq!(settings.view.deny, Some(["a".to_owned(), "b".to_owned()].into()));
+    assert_eq!(
+        settings.view.deny,
+        Some(Globs::new(
+            vec!["a".to_owned(), "b".to_owned()],
+            Some("IRIS_MCP_VIEW_DENY".to_owned())
+        ))
+    );
 }
 
 #[test]

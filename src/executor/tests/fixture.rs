@@ -510,7 +510,7 @@ impl Bench {
 
     pub(super) fn requested(tool: Fixture) -> Requested {
         let name = tool.definition.name.to_string();
-        Requested { tool: Arc::new(tool), name, arguments: Arguments::new() }
+        Requested { tool: Arc::new(tool), wire: name.clone(), name, arguments: Arguments::new() }
     }
 
     pub(super) async fn call(&self, tool: Fixture) -> Result<ToolResult, Interrupt> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tool::Tool;
 use crate::tool::fixture::named;
-use crate::tool::{Origin, Tool};
 
 fn ours(name: &str) -> Arc<dyn Tool> {
     named(name, |_| {})

@@ -110,8 +110,8 @@ fn a_list_over_its_budget_is_deferred_and_one_that_shrinks_no_more() {
 #[test]
 fn what_the_view_allows_is_listed_and_what_it_hides_is_not_found() {
     let view = View {
-        allow: ["file_search".to_owned()].into(),
-        deny: ["alpha_dense".to_owned()].into(),
+        allow: Patterns::new(["file_search"]).unwrap(),
+        deny: Patterns::new(["alpha_dense"]).unwrap(),
         ..View::default()
     };
     let bench = Bench::new(Config { view, ..config(Defer::Always) }, research());

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::document::hint;
 use crate::source::upstream::config::Filter;
 use crate::source::upstream::diagnostic::{Diagnostic, MCP_TOOL_INVALID, Severity, Stage};
 use crate::source::upstream::name::public_name;
@@ -28,6 +29,9 @@ pub use self::schema::OutputSchema;
 
 /// How many notes on one schema are told.
 const SHOWN_NOTES: usize = 5;
+
+/// How many tools that the operator does not want are named.
+const SHOWN_HIDDEN: usize = 20;
 
 /// The tools of a server.
 #[derive(Clone, Debug, Default)]
@@ -61,14 +65,21 @@ pub struct Entry {
 
 /// Makes the catalog of a server from the results of `tools/list`, page by page.
 pub fn build(server: &str, filter: &Filter, pages: &[Value]) -> Catalog {
-    let mut builder =
-        Builder { server, filter, seen: HashSet::new(), number: 0, catalog: Catalog::default() };
+    let mut builder = Builder {
+        server,
+        filter,
+        seen: HashSet::new(),
+        hidden: Vec::new(),
+        number: 0,
+        catalog: Catalog::default(),
+    };
     for page in pages {
         match page.get("tools") {
             Some(Value::Array(tools)) => tools.iter().for_each(|tool| builder.add(tool)),
             _ => builder.report(Severity::Error, None, None, "a page of the list has no tools"),
         }
     }
+    builder.tell_of_filter();
     builder.catalog
 }
 
@@ -82,6 +93,7 @@ struct Builder<'a> {
     server: &'a str,
     filter: &'a Filter,
     seen: HashSet<String>,
+    hidden: Vec<String>,
     number: usize,
     catalog: Catalog,
 }
@@ -102,7 +114,7 @@ impl Builder<'_> {
         };
         // What is not wanted is not looked at, so it cannot be complained about.
         if !self.filter.admits(&wire_name) {
-            return;
+            return self.hidden.push(wire_name);
         }
         if !self.seen.insert(wire_name.clone()) {
             let message = "the tool is listed twice; the first one counts";
@@ -110,6 +122,39 @@ impl Builder<'_> {
         }
         if let Some(entry) = self.entry(&wire_name, tool.clone()) {
             self.catalog.tools.push(entry);
+        }
+    }
+
+    /// Says which tools the operator's filter hides, and which of its names are no tool's.
+    fn tell_of_filter(&mut self) {
+        if !self.hidden.is_empty() {
+            let shown = self.hidden.iter().take(SHOWN_HIDDEN).map(|name| cut(name));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let rest = self.hidden.len().saturating_sub(SHOWN_HIDDEN);
+            let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+            let message = format!("not wanted by enabled_tools or disabled_tools: {shown}{more}");
+            self.report(Severity::Info, None, None, message);
+        }
+        let Filter { enabled, disabled } = self.filter;
+        let named = [
+            ("enabled_tools", enabled.as_deref().unwrap_or_default()),
+            ("disabled_tools", disabled),
+        ];
+        for (field, names) in named {
+            for name in names {
+                let listed = || self.seen.iter().chain(&self.hidden).map(String::as_str);
+                if listed().any(|listed| listed == name) {
+                    continue;
+                }
+                let near = hint::nearest(name, listed());
+                let hint = near.map(|near| format!("; did you mean `{}`?", cut(near)));
+                let message = format!(
+                    "{field} names `{}`, which is no tool of this server{}",
+                    cut(name),
+                    hint.unwrap_or_default()
+                );
+                self.report(Severity::Warning, None, Some(field), message);
+            }
         }
     }
 

@@ -82,12 +82,17 @@ fn t21_filters_come_before_schemas() {
         let filter = Filter { enabled: enabled.map(own), disabled: own(disabled) };
         build("srv", &filter, std::slice::from_ref(&tools))
     };
+    // What is said is that they are hidden, and nothing of their schemas.
+    let of_schemas = |catalog: &Catalog| {
+        let diagnostics = catalog.diagnostics.iter();
+        diagnostics.filter(|diagnostic| diagnostic.wire_name.is_some()).count()
+    };
     let none = build_with(Some(&[]), &[]);
-    assert!(none.tools.is_empty() && none.diagnostics.is_empty());
+    assert_eq!((names(&none), of_schemas(&none)), (vec![], 0));
     let some = build_with(None, &["bad", "other"]);
-    assert_eq!((names(&some), some.diagnostics.len()), (vec!["good"], 0));
+    assert_eq!((names(&some), of_schemas(&some)), (vec!["good"], 0));
     let both = build_with(Some(&["good", "other", "absent"]), &["other"]);
-    assert_eq!((names(&both), both.diagnostics.len()), (vec!["good"], 0));
+    assert_eq!((names(&both), of_schemas(&both)), (vec!["good"], 0));
 }
 
 #[test]
@@ -514,4 +519,31 @@ fn any_json() -> BoxedStrategy<Value> {
             other => other,
         })
         .boxed()
+}
+
+#[test]
+fn what_the_operator_does_not_want_is_told_and_a_typing_error_too() {
+    let tools = json!([
+        {"name": "read_file", "inputSchema": {"type": "object"}},
+        {"name": "write_file", "inputSchema": {"type": "object"}},
+        {"name": "move_file", "inputSchema": {"type": "object"}}
+    ]);
+    let filter = Filter {
+        enabled: Some(vec!["read_file".into(), "wirte_file".into(), "move_file".into()]),
+        disabled: vec!["move_file".into(), "x".into()],
+    };
+    let catalog = build("srv", &filter, &[json!({"tools": tools})]);
+    assert_eq!(names(&catalog), ["read_file"]);
+    assert_eq!(
+        messages(&catalog),
+        [
+            "Info srv: not wanted by enabled_tools or disabled_tools: write_file, move_file",
+            "Warning srv: enabled_tools names `wirte_file`, which is no tool of this server; did you mean `write_file`?",
+            "Warning srv: disabled_tools names `x`, which is no tool of this server",
+        ]
+    );
+    let many: Vec<Value> = (0..30).map(|number| json!({"name": format!("t{number}")})).collect();
+    let none = Filter { enabled: Some(vec![]), disabled: vec![] };
+    let catalog = build("srv", &none, &[json!({"tools": many})]);
+    assert!(messages(&catalog)[0].ends_with(", t18, t19 and 10 more"), "{:?}", messages(&catalog));
 }
