@@ -39,6 +39,9 @@ pub const TOOL_NOT_ALLOWED: ErrorCode = ErrorCode::new("TOOL_NOT_ALLOWED");
 /// The name is not in the catalogue, or not for this caller.
 pub const NOT_FOUND: ErrorCode = ErrorCode::new("NOT_FOUND");
 
+/// The longest name that others are looked for, in bytes; no more of it is shown.
+const LONGEST: usize = 256;
+
 /// How alike a name must be to be offered instead, between 0 and 1.
 const NEAR: f64 = 0.75;
 
@@ -139,7 +142,9 @@ impl Unresolved {
                     [] => String::new(),
                     nearest => format!("; did you mean {}?", nearest.join(" or ")),
                 };
-                Failure::new(NOT_FOUND, format!("unknown tool: {name}{hint}"))
+                let shown: String = name.chars().take(LONGEST).collect();
+                let more = if shown.len() < name.len() { "…" } else { "" };
+                Failure::new(NOT_FOUND, format!("unknown tool: {shown}{more}{hint}"))
                     .with_detail("nearest", nearest)
             }
         }
@@ -345,6 +350,10 @@ impl Exposure {
     }
 
     fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
+        // A comparison takes time for each letter of the one with each of the other.
+        if name.len() > LONGEST {
+            return Vec::new();
+        }
         let surface = self.surface(catalogue);
         let names = surface.names();
         let callable = catalogue.tools().iter();

@@ -8,6 +8,7 @@ mod agent;
 mod approvals;
 mod artifacts;
 mod asks;
+mod bad;
 mod binary;
 mod call;
 mod chain;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::Entry;
 use super::client::{CallError, MCP_CALL_FAILED};
+use super::convert;
 use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
@@ -15,7 +16,7 @@ use crate::tool::{
     Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
 };
 
-/// The result breaks the schema that its own tool promises.
+/// The result is none that a client could read, or breaks the schema that its own tool promises.
 pub(super) const MCP_RESULT_INVALID: ErrorCode = ErrorCode::new("MCP_RESULT_INVALID");
 
 /// One tool of one server, under the name it got here.
@@ -53,6 +54,13 @@ impl UpstreamTool {
             "{name} gave no answer that can be used: {reason}; the tool changes nothing, so it can be called again"
         );
         Failure::new(MCP_CALL_FAILED, message).retryable().with_detail("upstream", name)
+    }
+
+    /// Makes the failure of a call whose result is none that a client could read.
+    fn malformed(&self, problem: &str) -> Failure {
+        let name = self.upstream.name();
+        let message = format!("{name} has run the tool, but its result is none: {problem}");
+        Failure::new(MCP_RESULT_INVALID, message).with_detail("upstream", name)
     }
 
     /// Holds a result against the schema that the tool promises.
@@ -102,9 +110,12 @@ impl Tool for UpstreamTool {
 
     async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
         match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
-            Ok(native) => match self.check_output(&native) {
-                Some(failure) => Ok(failure.into()),
-                None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
+            Ok(mut native) => match convert::put_right(&mut native) {
+                Err(problem) => Ok(self.malformed(&problem).into()),
+                Ok(()) => match self.check_output(&native) {
+                    Some(failure) => Ok(failure.into()),
+                    None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
+                },
             },
             Err(CallError::Failed(failure)) => Ok(failure.into()),
             Err(CallError::Broken(reason)) if call.traits.read_only => {
