@@ -8,6 +8,7 @@ pub mod agent;
 pub mod artifacts;
 pub mod discovery;
 pub mod environment;
+mod mistaken;
 pub mod operator;
 pub mod schema;
 pub mod settings;
@@ -102,12 +103,24 @@ pub struct Host {
     pub exe: Option<PathBuf>,
 }
 
+impl Host {
+    /// Says whether a folder holds so much that somebody should have named it: `/`, or the home.
+    pub fn is_too_much(&self, folder: &Path) -> bool {
+        let home = self.environment.get("HOME");
+        let home = home.and_then(|home| Path::new(home).canonicalize().ok());
+        folder.parent().is_none() || home.as_deref() == Some(folder)
+    }
+}
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file is not what it should be.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// An agent file is not what it should be, for each of these reasons.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Agent(Vec<DocumentError>),
     /// An MCP file is not what it should be.
     #[error(transparent)]
     Mcp(#[from] mcp::LoadError),
@@ -148,6 +161,9 @@ impl ConfigError {
     pub fn render(&self) -> String {
         match self {
             Self::Document(error) => error.render(),
+            Self::Agent(errors) => {
+                errors.iter().map(DocumentError::render).collect::<Vec<_>>().join("\nerror: ")
+            }
             Self::Mcp(mcp::LoadError::Document(error)) => error.render(),
             error => error.to_string(),
         }
@@ -174,7 +190,7 @@ pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> tele
         settings::LogFormat::Json => telemetry::Format::Json,
     };
     let filter = filter.unwrap_or_else(|| default_filter.to_owned());
-    telemetry::Config { file, format, filter, color }
+    telemetry::Config { file, format, filter, color, clears: false }
 }
 
 impl Config {
@@ -185,7 +201,8 @@ impl Config {
 
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
-        let agent = settings.agent.as_deref().map(Agent::read).transpose()?;
+        let agent = settings.agent.as_deref().map(Agent::read).transpose();
+        let agent = agent.map_err(ConfigError::Agent)?;
         let mcp_files = settings.mcp.clone().unwrap_or_default();
         let workspace = workspace(&settings, agent.as_ref(), host)?;
         let on_failure = match (&agent, settings.keep_going) {
@@ -201,14 +218,14 @@ impl Config {
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
         let keep = settings.artifacts.keep(agent.is_some());
         let upstream = upstreams(&settings, files, &workspace, host, on_failure)
-            .map_err(|error| Agent::bad_servers(agent.as_ref(), error))?;
+            .map_err(|error| bad_servers(agent.as_ref(), &mcp_files, error))?;
         let upstream = upstream::Config { keep, ..upstream };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
         let context = recorded(settings.context.or(agent.as_ref().map(Agent::context)), defer);
         let http = http(&settings)?;
         let only_mcp = agent.is_none() && !mcp_files.is_empty();
-        let approval = approval(settings.approval.mode, only_mcp);
+        let approval = approval(&settings.approval, only_mcp);
         let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
         permission.rules = rules(&settings.approval)?;
         let server = server::Config {
@@ -244,6 +261,14 @@ impl Config {
     }
 }
 
+/// Says of a mistake in MCP files where it begins.
+fn bad_servers(agent: Option<&Agent>, files: &[PathBuf], error: mcp::LoadError) -> ConfigError {
+    match files.iter().find_map(|file| mistaken::agent_file(file)) {
+        Some(error) => error.into(),
+        None => Agent::bad_servers(agent, error),
+    }
+}
+
 /// Says when clients can read again what was called; where nobody says it, with deferred tools.
 fn recorded(said: Option<bool>, defer: Defer) -> Option<Presence> {
     match (said, defer) {
@@ -255,7 +280,9 @@ fn recorded(said: Option<bool>, defer: Defer) -> Option<Presence> {
 
 /// Reads the rules about single tools.
 fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, permission::BadRule> {
-    let globs = |globs: &Option<Vec<String>>| globs.clone().unwrap_or_default();
+    let globs = |globs: &Option<Vec<settings::Glob>>| -> Vec<String> {
+        globs.iter().flatten().map(ToString::to_string).collect()
+    };
     permission::Rules::new(&globs(&said.permit), &globs(&said.ask), &globs(&said.forbid))
 }
 
@@ -298,15 +325,18 @@ fn workspace(
     }
     let folder = resolve(Path::new(".")).map_err(unusable)?;
     // Upstreams alone have no file tools; the folder is only where they start.
-    if is_too_much(&folder, host) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
+    if host.is_too_much(&folder) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
         return Err(ConfigError::UnsaidWorkspace(folder));
     }
     Ok(folder)
 }
 
-fn approval(said: Option<Approval>, only_mcp: bool) -> ApprovalMode {
-    match said {
-        None if only_mcp => ApprovalMode::Client,
+/// Says who answers; where the operator wants tools asked for, that is not left to the client
+/// unless he says that, too.
+fn approval(said: &settings::ApprovalSettings, only_mcp: bool) -> ApprovalMode {
+    let asks = said.ask.as_ref().is_some_and(|globs| !globs.is_empty());
+    match said.mode {
+        None if only_mcp && !asks => ApprovalMode::Client,
         None | Some(Approval::Ask) => ApprovalMode::Ask,
         Some(Approval::Client) => ApprovalMode::Client,
         Some(Approval::Deny) => ApprovalMode::Deny,
@@ -319,14 +349,8 @@ fn artifacts(
     workspace: &Path,
     host: &Host,
 ) -> artifact::Config {
-    let is_said = settings.workspace.is_some() || agent.is_some() || !is_too_much(workspace, host);
+    let is_said = settings.workspace.is_some() || agent.is_some() || !host.is_too_much(workspace);
     settings.artifacts.config(workspace, is_said, host)
-}
-
-/// Says whether a folder holds so much that somebody should have named it.
-fn is_too_much(folder: &Path, host: &Host) -> bool {
-    let home = host.environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
-    folder.parent().is_none() || home.as_deref() == Some(folder)
 }
 
 fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError> {

@@ -7,9 +7,10 @@ use std::str::FromStr;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::settings::{
-    ActivitySettings, ApprovalSettings, Breaker, Expected, Limits, Log, Settings,
+    ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Limits, Log, Settings,
 };
 use crate::document::hint;
+use crate::permission::BadRule;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "IRIS_MCP_";
@@ -68,6 +69,14 @@ pub enum EnvironmentError {
         /// What it should be.
         expected: Expected,
     },
+    /// One of its globs is none; globs are no secrets.
+    #[error("{variable}: {error}")]
+    Glob {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong.
+        error: BadRule,
+    },
     /// There is no such setting.
     #[error("{variable}: there is no such setting{}", hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
     Unknown {
@@ -110,9 +119,9 @@ pub fn read(
         approval: ApprovalSettings {
             mode: parsed(of, "IRIS_MCP_APPROVAL", "`ask`, `client` or `deny`")?,
             timeout_seconds: parsed(of, "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS", SECONDS)?,
-            permit: of("IRIS_MCP_PERMIT").map(|list| names(list).collect()),
-            ask: of("IRIS_MCP_ASK").map(|list| names(list).collect()),
-            forbid: of("IRIS_MCP_FORBID").map(|list| names(list).collect()),
+            permit: globs(of, "IRIS_MCP_PERMIT")?,
+            ask: globs(of, "IRIS_MCP_ASK")?,
+            forbid: globs(of, "IRIS_MCP_FORBID")?,
         },
         artifacts: ArtifactSettings {
             dir: path("IRIS_MCP_ARTIFACTS_DIR"),
@@ -160,6 +169,15 @@ fn discovery<'a>(
 /// Takes a list apart; what is between two commas may be nothing, and then is nothing.
 fn names(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+fn globs<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+) -> Result<Option<Vec<Glob>>, EnvironmentError> {
+    let Some(list) = of(variable) else { return Ok(None) };
+    let globs = names(list).map(Glob::try_from).collect::<Result<_, _>>();
+    globs.map(Some).map_err(|error| EnvironmentError::Glob { variable, error })
 }
 
 fn parsed<'a, T: FromStr>(

@@ -1,6 +1,7 @@
 //! The server's own settings, as they can be written in each of their places.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use super::operator::UpstreamSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::exposure::names::{MaxName, Naming, Style};
+use crate::permission::{BadRule, Rules};
 use crate::registry::view::View;
 
 /// What one place says; what it leaves open is looked for in the next.
@@ -83,11 +85,11 @@ pub struct ApprovalSettings {
     /// How long a person may take, in seconds.
     pub timeout_seconds: Option<Seconds>,
     /// Tools that need nobody's approval.
-    pub permit: Option<Vec<String>>,
+    pub permit: Option<Vec<Glob>>,
     /// Tools that always need a person's approval.
-    pub ask: Option<Vec<String>>,
+    pub ask: Option<Vec<Glob>>,
     /// Tools that are always refused.
-    pub forbid: Option<Vec<String>>,
+    pub forbid: Option<Vec<Glob>>,
 }
 
 /// Who answers when a call needs a person.
@@ -172,6 +174,11 @@ pub enum LogFormat {
 #[serde(try_from = "f64")]
 #[schemars(extend("exclusiveMinimum" = 0))]
 pub struct Seconds(Duration);
+
+/// A glob over the names and capabilities of tools.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub struct Glob(String);
 
 /// Why a text or a number is not the value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -345,6 +352,28 @@ impl FromStr for Seconds {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let seconds: f64 = text.parse().map_err(|_| Expected("a number of seconds above 0"))?;
         Self::try_from(seconds)
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = BadRule;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Rules::new(std::slice::from_ref(&text), &[], &[]).map(|_| Self(text))
+    }
+}
+
+impl FromStr for Glob {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
