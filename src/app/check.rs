@@ -50,6 +50,8 @@ pub struct Check {
     pub not_used: Vec<String>,
     /// What the agent file turns on and this version does not have.
     pub not_built: Vec<String>,
+    /// Why long results, images and files cannot be kept; none where they can.
+    pub unkept: Option<String>,
     /// Settings that concern nothing there is.
     pub idle: Vec<Idle>,
 }
@@ -165,6 +167,8 @@ impl App {
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
+        let unkept = self.unkept();
+        problems.extend(unkept.clone());
         Check {
             ok: problems.is_empty(),
             problems,
@@ -177,6 +181,7 @@ impl App {
             renamed: names.renamed().iter().map(other).collect(),
             not_used: said.not_used,
             not_built: said.not_built,
+            unkept,
         }
     }
 
