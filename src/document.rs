@@ -11,6 +11,7 @@ pub mod hint;
 pub mod node;
 pub mod path;
 
+mod gather;
 mod json5;
 mod source;
 mod toml;

@@ -29,6 +29,8 @@ pub struct Config {
     pub filter: String,
     /// Whether lines on standard error are coloured.
     pub color: bool,
+    /// Whether what stands on the last line of standard error goes before each of our lines.
+    pub clears: bool,
 }
 
 /// The form of a line of the log.
@@ -69,7 +71,7 @@ pub enum TelemetryError {
 
 /// Begins to log, for the rest of the process.
 pub fn start(config: Config) -> Result<(), TelemetryError> {
-    let Config { file, format, filter, color } = config;
+    let Config { file, format, filter, color, clears } = config;
     let filter = EnvFilter::try_new(&filter)
         .map_err(|error| TelemetryError::Filter { filter: filter.clone(), error })?;
     let ansi = color && file.is_none();
@@ -83,6 +85,7 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
             }
             BoxMakeWriter::new(Mutex::new(opened))
         }
+        None if clears => BoxMakeWriter::new(|| Clearing),
         None => BoxMakeWriter::new(io::stderr),
     };
     let builder =
@@ -99,6 +102,21 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
         tracing::debug!(%error, "there is a log already");
     }
     Ok(())
+}
+
+/// A terminal on whose last line something may stand for a while.
+struct Clearing;
+
+impl io::Write for Clearing {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // In one piece, so that nothing comes between.
+        io::stderr().write_all(&[b"\r\x1b[2K", line].concat())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Says whether a file is what our standard output goes to; a device such as `/dev/null` never is.

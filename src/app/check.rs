@@ -51,6 +51,8 @@ pub struct Check {
     pub not_used: Vec<String>,
     /// What the agent file turns on and this version does not have.
     pub not_built: Vec<String>,
+    /// Why long results, images and files cannot be kept; none where they can.
+    pub unkept: Option<String>,
     /// Settings that concern nothing there is.
     pub idle: Vec<Idle>,
 }
@@ -167,6 +169,8 @@ impl App {
         problems.extend(servers.iter().filter_map(problem));
         let idle = self.idle(&said, &servers, catalogue);
         problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
+        let unkept = self.unkept();
+        problems.extend(unkept.clone());
         Check {
             ok: problems.is_empty(),
             problems,
@@ -179,6 +183,7 @@ impl App {
             renamed: names.renamed().iter().map(other).collect(),
             not_used: said.not_used,
             not_built: said.not_built,
+            unkept,
         }
     }
 

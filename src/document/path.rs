@@ -31,11 +31,91 @@ pub(super) fn locate(root: &Node, path: &str) -> Position {
     position
 }
 
+/// Finds the value that `path` names.
+pub(super) fn find<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
+    let (mut node, mut name) = (root, String::new());
+    while name != path {
+        let (child, child_name, _) = step(node, &name, path)?;
+        (node, name) = (child, child_name);
+    }
+    Some(node)
+}
+
+/// Takes out what `path` names, or the nearest value above it, and returns the path of what went.
+///
+/// Items of a list behind one that went have other numbers then.
+pub(super) fn prune(root: &mut Node, path: &str) -> Option<String> {
+    prune_in(root, "", path)
+}
+
+fn prune_in(node: &mut Node, name: &str, path: &str) -> Option<String> {
+    let leads = |child: &str| is_at_or_below(path, child);
+    match &mut node.kind {
+        Kind::Mapping(entries) => {
+            let at = entries.iter().position(|(entry, _)| leads(&key(name, &entry.text)))?;
+            let child = key(name, &entries[at].0.text);
+            prune_in(&mut entries[at].1, &child, path).or_else(|| {
+                entries.remove(at);
+                Some(child)
+            })
+        }
+        Kind::Sequence(items) => {
+            let at = (0..items.len()).find(|number| leads(&index(name, *number)))?;
+            let child = index(name, at);
+            prune_in(&mut items[at], &child, path).or_else(|| {
+                items.remove(at);
+                Some(child)
+            })
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => None,
+    }
+}
+
+/// Finds what stands at `position` under a name that is `path` but for numbers of items.
+pub(super) fn renumbered(root: &Node, position: Position, path: &str) -> Option<String> {
+    renumbered_in(root, position, "", path)
+}
+
+fn renumbered_in(node: &Node, position: Position, name: &str, path: &str) -> Option<String> {
+    let children: Vec<(String, Position, &Node)> = match &node.kind {
+        Kind::Mapping(entries) => entries
+            .iter()
+            .map(|(entry, child)| (key(name, &entry.text), entry.position, child))
+            .collect(),
+        Kind::Sequence(items) => items
+            .iter()
+            .enumerate()
+            .map(|(number, child)| (index(name, number), child.position, child))
+            .collect(),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => Vec::new(),
+    };
+    let wanted = without_numbers(path);
+    children.into_iter().find_map(|(child_name, at, child)| {
+        let ours = without_numbers(&child_name);
+        if ours == wanted && (at == position || child.position == position) {
+            return Some(child_name);
+        }
+        is_at_or_below(&wanted, &ours).then(|| renumbered_in(child, position, &child_name, path))?
+    })
+}
+
+/// Makes `hooks[]` of `hooks[3]`.
+pub fn without_numbers(path: &str) -> String {
+    let mut inside = false;
+    let keep = |c: &char| {
+        inside = *c == '[' || (inside && *c != ']');
+        !inside || *c == '['
+    };
+    path.chars().filter(keep).collect()
+}
+
+fn is_at_or_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// Goes one level down towards `path`, whose first part is `name`.
 fn step<'a>(node: &'a Node, name: &str, path: &str) -> Option<(&'a Node, String, Position)> {
-    let leads = |child: &str| {
-        path.strip_prefix(child).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
+    let leads = |child: &str| is_at_or_below(path, child);
     match &node.kind {
         Kind::Mapping(entries) => entries.iter().find_map(|(entry, child)| {
             let child_name = key(name, &entry.text);

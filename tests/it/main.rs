@@ -23,6 +23,7 @@ mod http;
 mod inputs;
 mod matrix;
 mod names;
+mod newcomer;
 mod peers;
 mod process;
 mod relays;

@@ -169,7 +169,7 @@ fn a_program_that_is_no_server_is_told_in_plain_words() {
     let mut tools = command(exe());
     tools.arg("tools").args(home.arguments());
     let ended = run(tools, LIMIT);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     for (name, _, part) in table {
         let mut said =
             ended.stderr.lines().filter(|line| line.starts_with(&format!("{name}: failed")));
@@ -613,7 +613,7 @@ fn a_missing_variable_is_named_with_its_key() {
     let mut tools = command(exe());
     tools.arg("tools").args(home.arguments());
     let ended = run(tools, LIMIT);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     for part in ["up", "NO_SUCH_VARIABLE", "env.TOKEN"] {
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
     }

@@ -21,7 +21,7 @@ use crate::source::upstream::secret::Secret;
 use self::fields::Fields;
 
 /// The names that the mapping of servers can have.
-const ROOTS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
+pub const ROOTS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
 
 /// How long a server has to start, and a call to end, unless the file says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
