@@ -19,16 +19,24 @@ pub fn index(parent: &str, index: usize) -> String {
 
 /// Finds where `path` begins: at its key, at its item, or at the nearest place above.
 pub(super) fn locate(root: &Node, path: &str) -> Position {
-    let mut node = root;
-    let mut name = String::new();
     let mut position = root.position;
-    while name != path {
-        let Some((child, child_name, child_position)) = step(node, &name, path) else {
-            return position;
-        };
-        (node, name, position) = (child, child_name, child_position);
-    }
+    walk(root, path, |found| position = found);
     position
+}
+
+/// Finds the value that `path` names, or the nearest one above it, and its name.
+pub(super) fn find<'a>(root: &'a Node, path: &str) -> (&'a Node, String) {
+    walk(root, path, |_| {})
+}
+
+fn walk<'a>(root: &'a Node, path: &str, mut passed: impl FnMut(Position)) -> (&'a Node, String) {
+    let (mut node, mut name) = (root, String::new());
+    while name != path {
+        let Some((child, child_name, position)) = step(node, &name, path) else { break };
+        passed(position);
+        (node, name) = (child, child_name);
+    }
+    (node, name)
 }
 
 /// Goes one level down towards `path`, whose first part is `name`.
