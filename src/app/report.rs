@@ -22,7 +22,7 @@ pub fn of(catalogue: &Catalogue) -> Vec<Report> {
         source: source.source.clone(),
         tools: source.tools,
         failure: match &source.state {
-            State::Failed(reason) => Some(reason.clone()),
+            State::Failed(cause) => Some(cause.to_string()),
             State::Starting | State::Ready => None,
         },
         diagnostics: source.diagnostics.iter().map(ToString::to_string).collect(),

@@ -38,6 +38,10 @@ pub struct Server {
     pub file: PathBuf,
     /// Where in the file its name stands.
     pub position: Position,
+    /// Its path in the file: `mcpServers.github`.
+    pub path: String,
+    /// Its description as it is written, which knows where each value stands.
+    pub written: Node,
     /// The folder that relative paths in its description start from.
     pub directory: PathBuf,
     /// How it is reached.
@@ -351,6 +355,8 @@ impl Entry<'_> {
             directory: file.parent().map(Path::to_owned).unwrap_or_default(),
             file,
             position: self.key.position,
+            path: self.path.clone(),
+            written: self.node.clone(),
             transport: parts.transport,
             required: self.required(),
             startup_timeout: limit(changes.startup_timeout_sec, parts.startup_timeout),
