@@ -88,7 +88,7 @@ pub struct Server {
     pub deferred: Cost,
     /// Why it failed.
     pub error: Option<String>,
-    /// What it wrote to standard error before it failed.
+    /// What it wrote before it failed, to standard error or else to standard output.
     pub stderr: Vec<String>,
     /// What was left out, renamed or put right.
     pub diagnostics: Vec<Diagnostic>,
@@ -286,10 +286,7 @@ fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -
 /// Describes a server whose entry in its file is wrong.
 fn unreadable(source: &SourceStatus) -> Server {
     let error = match &source.state {
-        State::Failed(reason) => {
-            let named = format!("{}: ", source.source);
-            Some(reason.strip_prefix(&named).unwrap_or(reason).to_owned())
-        }
+        State::Failed(cause) => Some(cause.to_string()),
         State::Starting | State::Ready => None,
     };
     Server {

@@ -25,11 +25,11 @@ fn report(source: &SourceStatus) -> Report {
     let diagnostics = source.diagnostics.iter().map(ToString::to_string);
     let mut diagnostics: Vec<String> = diagnostics.collect();
     let failure = match &source.state {
-        State::Failed(reason) => {
+        State::Failed(cause) => {
             // A wrong entry is the reason and a diagnostic; it is told once, without its name.
-            diagnostics.retain(|diagnostic| diagnostic != reason);
-            let named = format!("{}: ", source.source);
-            Some(reason.strip_prefix(&named).unwrap_or(reason).to_owned())
+            let told = format!("{}: {cause}", source.source);
+            diagnostics.retain(|diagnostic| *diagnostic != told);
+            Some(cause.to_string())
         }
         State::Starting | State::Ready => None,
     };

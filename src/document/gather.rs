@@ -34,7 +34,7 @@ impl Document {
 
     /// Returns the value that `path` names.
     pub fn find(&self, path: &str) -> Option<&Node> {
-        path::find(&self.root, path)
+        path::exact(&self.root, path)
     }
 }
 

@@ -19,26 +19,15 @@ pub fn index(parent: &str, index: usize) -> String {
 
 /// Finds where `path` begins: at its key, at its item, or at the nearest place above.
 pub(super) fn locate(root: &Node, path: &str) -> Position {
-    let mut node = root;
-    let mut name = String::new();
     let mut position = root.position;
-    while name != path {
-        let Some((child, child_name, child_position)) = step(node, &name, path) else {
-            return position;
-        };
-        (node, name, position) = (child, child_name, child_position);
-    }
+    walk(root, path, |found| position = found);
     position
 }
 
 /// Finds the value that `path` names.
-pub(super) fn find<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
-    let (mut node, mut name) = (root, String::new());
-    while name != path {
-        let (child, child_name, _) = step(node, &name, path)?;
-        (node, name) = (child, child_name);
-    }
-    Some(node)
+pub(super) fn exact<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
+    let (node, name) = find(root, path);
+    (name == path).then_some(node)
 }
 
 /// Takes out what `path` names, or the nearest value above it, and returns the path of what went.
@@ -111,6 +100,21 @@ pub fn without_numbers(path: &str) -> String {
 
 fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Finds the value that `path` names, or the nearest one above it, and its name.
+pub(super) fn find<'a>(root: &'a Node, path: &str) -> (&'a Node, String) {
+    walk(root, path, |_| {})
+}
+
+fn walk<'a>(root: &'a Node, path: &str, mut passed: impl FnMut(Position)) -> (&'a Node, String) {
+    let (mut node, mut name) = (root, String::new());
+    while name != path {
+        let Some((child, child_name, position)) = step(node, &name, path) else { break };
+        passed(position);
+        (node, name) = (child, child_name);
+    }
+    (node, name)
 }
 
 /// Goes one level down towards `path`, whose first part is `name`.

@@ -477,7 +477,7 @@ fn a_rendered_error_shows_the_line_and_no_secret() {
     assert_eq!(
         error.render(),
         "dir/mcp.json:2:34: expected colon after the string or word in object property; put the key in quotes, or a colon after it\n  \
-         |\n2 |   \"env\": {'KEY': \"**********\", x y: 1, args: [\"**\", '**']}\n  |                                  ^"
+         |\n2 |   \"env\": {'KEY': \"**********\", * y: *, args: [\"**\", '**']}\n  |                                  ^"
     );
     assert!(!format!("{error:?}").contains("secret"));
     let error = DocumentError::of_file("gone.json", "the file cannot be read");

@@ -222,7 +222,7 @@ async fn health(State(shared): State<Shared>, request: Request) -> Response {
                 let (state, error) = match &source.state {
                     SourceState::Starting => ("starting", None),
                     SourceState::Ready => ("ready", None),
-                    SourceState::Failed(reason) => ("failed", Some(reason)),
+                    SourceState::Failed(cause) => ("failed", Some(&cause.reason)),
                 };
                 let mut report = json!({"name": source.source, "state": state, "error": error, "tools": source.tools});
                 if let Some(apart) = &source.apart {

@@ -228,6 +228,20 @@ fn the_last_words_of_a_server_are_in_the_message() {
 }
 
 #[test]
+fn the_line_that_names_the_error_is_told_however_much_comes_after_it() {
+    let home = Home::new();
+    let words = "throw err;\n  ^\n\nError: Cannot find module 'x'\n    at a\n    at b\n    at c\n\n    at d\n    at e\n}\n\n";
+    let words: Vec<&str> = words.split('\n').collect();
+    home.serve(json!({"up": home.server(json!({"last_words": words}))}));
+    let mut check = command(exe());
+    check.arg("check").args(home.arguments());
+    let ended = run(check, Duration::from_secs(30));
+    let told = "       | Error: Cannot find module 'x'\n       | …\n       |     at b\n";
+    assert!(ended.stdout.contains(told), "{ended:?}");
+    assert!(ended.stdout.contains("       |     at e\n       | }\n"), "{ended:?}");
+}
+
+#[test]
 fn what_a_failed_server_repeats_of_its_variables_reaches_nobody() {
     let home = Home::new();
     let mut up = home.server(json!({"tools": [], "last_words": ["key s3cret-value is wrong"]}));
