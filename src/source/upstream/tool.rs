@@ -11,6 +11,7 @@ use super::client::{CallError, MCP_CALL_FAILED};
 use super::convert;
 use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
+use crate::tool::schema::lax;
 use crate::tool::{
     Arguments, CallContext, CallTraits, Capability, DefinitionError, ErrorCode, Failure, Interrupt,
     Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
@@ -45,6 +46,22 @@ impl UpstreamTool {
         let (server, tool) = (upstream.name().to_owned(), entry.wire_name.clone());
         definition.origin = Some(Origin { server, tool });
         Ok(Self { definition, entry, upstream, warned: AtomicBool::new(false) })
+    }
+
+    /// Checks arguments; those that break the schema once more with what a model plainly meant.
+    ///
+    /// Models send a list as the text of one, and `"2"` for 2. What fits as it came stays so.
+    fn checked(&self, raw: Arguments) -> Result<Arguments, String> {
+        let schema = &self.definition.input_schema;
+        let mended = lax::mend(schema.document(), &raw);
+        if mended == raw {
+            return schema.check(raw);
+        }
+        schema.check(raw).or_else(|problem| {
+            let mended = schema.check(mended).map_err(|_| problem)?;
+            tracing::debug!(tool.name = self.definition.name.as_str(), "arguments were mended");
+            Ok(mended)
+        })
     }
 
     /// Makes the failure of a call that is known to change nothing, however far it came.
@@ -94,7 +111,7 @@ impl Tool for UpstreamTool {
     }
 
     async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
-        let arguments = self.definition.input_schema.check(raw).map_err(|problem| {
+        let arguments = self.checked(raw).map_err(|problem| {
             let message = format!("invalid arguments for {}: {problem}", self.definition.name);
             Failure::new(VALIDATION_ERROR, message)
         })?;
