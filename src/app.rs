@@ -28,6 +28,7 @@ use crate::server::{self, Gateway, Parts, http, project, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
+use crate::source::python::{self, Python};
 use crate::source::upstream::Upstreams;
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::{PathError, Workspace};
@@ -43,6 +44,7 @@ pub struct App {
     gateway: Gateway,
     registry: Arc<Registry>,
     shutdown: Shutdown,
+    python: Option<Python>,
     upstreams: Upstreams,
     http: Option<http::Bound>,
     stdio: bool,
@@ -84,6 +86,9 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
+    /// The Python tools cannot be loaded.
+    #[error("the Python tools failed: {0}\nput them right, or serve the rest with --keep-going")]
+    Python(String),
     /// A stream broke.
     #[error("serving ended: {0}")]
     Serve(io::Error),
@@ -95,6 +100,7 @@ impl App {
         let Config {
             workspace,
             builtin,
+            python,
             upstream,
             artifacts,
             context,
@@ -136,6 +142,7 @@ impl App {
             futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
+        let python = Python::start(python, &registry, processes.clone(), &shutdown);
         let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let executor = Executor::new(executor::Config {
@@ -151,7 +158,7 @@ impl App {
             server,
             Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
         );
-        Ok(Self { gateway, registry, shutdown, upstreams, http, stdio, on_failure, rules })
+        Ok(Self { gateway, registry, shutdown, python, upstreams, http, stdio, on_failure, rules })
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -289,7 +296,7 @@ impl App {
             (Arc::clone(&self.registry), self.upstreams.clone(), self.on_failure);
         async move {
             let is_known = |catalogue: &Catalogue| {
-                catalogue.is_settled() || upstreams.required_failure(catalogue).is_some()
+                catalogue.is_settled() || required_failure(&upstreams, catalogue).is_some()
             };
             match with_required(registry.until(is_known).await, &upstreams, on_failure) {
                 Err(error) => error,
@@ -302,6 +309,9 @@ impl App {
     pub async fn end(self) {
         self.shutdown.cancel();
         self.upstreams.stop(Grace::default()).await;
+        if let Some(python) = self.python {
+            python.stop().await;
+        }
         if let Drained::Left(tasks) = self.shutdown.drain(GRACE).await {
             tracing::warn!(tasks, "some tasks did not end in time");
         }
@@ -437,11 +447,23 @@ fn with_required(
     on_failure: OnFailure,
 ) -> Result<Arc<Catalogue>, StartError> {
     if on_failure == OnFailure::Stop
-        && let Some((server, reason)) = upstreams.required_failure(&catalogue)
+        && let Some(error) = required_failure(upstreams, &catalogue)
     {
-        return Err(StartError::Required { server, reason });
+        return Err(error);
     }
     Ok(catalogue)
+}
+
+/// Returns the first source that is required and failed, and why.
+///
+/// Python tools are always required: the agent's file has nothing to say otherwise.
+fn required_failure(upstreams: &Upstreams, catalogue: &Catalogue) -> Option<StartError> {
+    let python = catalogue.sources().iter().find_map(|source| match &source.state {
+        State::Failed(cause) if source.source == python::SOURCE => Some(cause.to_string()),
+        _ => None,
+    });
+    let required = |(server, reason)| StartError::Required { server, reason };
+    python.map(StartError::Python).or_else(|| upstreams.required_failure(catalogue).map(required))
 }
 
 /// Refuses what this version would leave out.

@@ -10,6 +10,7 @@ pub mod discovery;
 pub mod environment;
 mod mistaken;
 pub mod operator;
+pub mod python;
 pub mod schema;
 pub mod settings;
 
@@ -28,6 +29,7 @@ use crate::middleware::Middleware;
 use crate::permission;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
+use crate::source::python as python_tools;
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::telemetry;
@@ -54,6 +56,8 @@ pub struct Config {
     pub workspace: PathBuf,
     /// The keys of the built-in tools, in order.
     pub builtin: Vec<String>,
+    /// The Python tools, and what runs them.
+    pub python: python_tools::Config,
     /// The upstream servers.
     pub upstream: upstream::Config,
     /// What is kept in files, and where.
@@ -247,6 +251,7 @@ impl Config {
         };
         Ok(Self {
             workspace,
+            python: settings.python.config(agent.as_ref(), host, server.max_message_bytes),
             builtin,
             upstream,
             artifacts,

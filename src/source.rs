@@ -1,4 +1,5 @@
 //! Where tools come from: each source publishes what it has to the registry.
 
 pub mod builtin;
+pub mod python;
 pub mod upstream;

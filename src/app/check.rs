@@ -11,7 +11,7 @@ use crate::exposure::names::{Names, Renamed};
 use crate::exposure::surface::BYTES_A_TOKEN;
 use crate::permission::FORBID;
 use crate::registry::view::View;
-use crate::registry::{Catalogue, Diagnostic, SourceStatus, State};
+use crate::registry::{Catalogue, Cause, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
@@ -286,9 +286,16 @@ fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -
 /// Describes a server whose entry in its file is wrong.
 fn unreadable(source: &SourceStatus) -> Server {
     let error = match &source.state {
-        State::Failed(cause) => Some(cause.to_string()),
+        State::Failed(cause) => Some(cause),
         State::Starting | State::Ready => None,
     };
+    // What is below the reason are the words of whoever said it.
+    let words: Vec<String> =
+        error.iter().flat_map(|cause| cause.reason.lines().skip(1)).map(str::to_owned).collect();
+    let error = error.map(|cause| {
+        let reason = cause.reason.lines().next().unwrap_or_default().to_owned();
+        Cause { reason, detail: cause.detail.clone() }.to_string()
+    });
     Server {
         name: source.source.clone(),
         state: "failed",
@@ -304,7 +311,7 @@ fn unreadable(source: &SourceStatus) -> Server {
         listed: Cost::default(),
         deferred: Cost::default(),
         error,
-        stderr: Vec::new(),
+        stderr: words,
         diagnostics: source.diagnostics.clone(),
     }
 }

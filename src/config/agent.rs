@@ -23,6 +23,7 @@ mod unbuilt;
 mod untouched;
 mod within;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,7 @@ use super::{ConfigError, mistaken};
 use crate::document::{Document, DocumentError, Format, path};
 use crate::permission;
 use crate::source::builtin;
+use crate::source::python;
 use crate::source::upstream::config::{LoadError, Overrides};
 
 /// Keys that say something about a model's conversation, which we do not lead.
@@ -117,6 +119,30 @@ impl Agent {
         let mut keys = self.file.tools().builtin;
         keys.retain(|key| builtin::check(key).is_ok());
         keys
+    }
+
+    /// Returns the agent's Python functions and registrars, and where each is written.
+    pub(super) fn python(&self) -> python::Config {
+        let tools::Python { functions, registrars } = self.file.tools().python.unwrap_or_default();
+        let mut places = BTreeMap::new();
+        let mut texts = |key: &str, references: Vec<text::Reference>| {
+            for number in 0..references.len() {
+                let place = path::index(key, number);
+                let error = self.document.error_in(&format!("tools.python.{place}"), "");
+                if let Some(position) = error.position() {
+                    places.insert(place, format!("{}:{position}", self.path.display()));
+                }
+            }
+            references.iter().map(|reference| reference.as_str().to_owned()).collect()
+        };
+        let functions = texts("functions", functions);
+        let registrars = texts("registrars", registrars);
+        python::Config { functions, registrars, places, ..python::Config::default() }
+    }
+
+    /// Returns the file's folder, from which what it names starts.
+    pub(super) fn folder(&self) -> &Path {
+        folder(&self.path)
     }
 
     /// Returns what the agent may do without asking.

@@ -21,7 +21,7 @@ const COUNT: &str = "a whole number above 0";
 const SECONDS: &str = "a number of seconds above 0";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 35] = [
+pub const VARIABLES: [&str; 36] = [
     "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
@@ -52,6 +52,7 @@ pub const VARIABLES: [&str; 35] = [
     "IRIS_MCP_NAMES",
     "IRIS_MCP_PERMIT",
     "IRIS_MCP_STDIO",
+    "IRIS_MCP_PYTHON_INTERPRETER",
     "IRIS_MCP_SESSION_IDLE_SECONDS",
     "IRIS_MCP_TOKEN_FILE",
     "IRIS_MCP_TOOL_TIMEOUT_SECONDS",
@@ -144,6 +145,7 @@ pub fn read(
         activity: ActivitySettings { file: path("IRIS_MCP_ACTIVITY_LOG") },
         ..Settings::default()
     };
+    settings.python.interpreter = path("IRIS_MCP_PYTHON_INTERPRETER");
     settings.view.deny = globs(of, "IRIS_MCP_VIEW_DENY")?;
     settings.rebase(directory);
     Ok(settings)

@@ -16,6 +16,7 @@ use super::ConfigError;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::operator::UpstreamSettings;
+use super::python::PythonSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
 use crate::exposure::names::{MaxName, Naming, Style};
@@ -70,6 +71,8 @@ pub struct Settings {
     pub breaker: Option<Breaker>,
     /// Which tools there are for clients.
     pub view: ViewSettings,
+    /// What runs Python tools.
+    pub python: PythonSettings,
     /// What is logged, and where.
     pub log: Log,
     /// Where calls are recorded.
@@ -230,6 +233,7 @@ impl Settings {
     pub(crate) fn rebase(&mut self, folder: &Path) {
         // An empty path would be the folder itself, which nobody means.
         self.artifacts.dir.take_if(|dir| dir.as_os_str().is_empty());
+        self.python.rebase(folder);
         let single = [
             &mut self.agent,
             &mut self.workspace,
@@ -277,6 +281,7 @@ impl Settings {
                 allow: self.view.allow.or(below.view.allow),
                 deny: self.view.deny.or(below.view.deny),
             },
+            python: self.python.over(below.python),
             log: Log {
                 file: self.log.file.or(below.log.file),
                 format: self.log.format.or(below.log.format),

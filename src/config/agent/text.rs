@@ -17,6 +17,12 @@ pub(super) struct Text(String);
 #[schemars(extend("pattern" = r"^[^\s:]+:[^\s:]+$"))]
 pub(super) struct Reference(String);
 
+impl Reference {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A name such as `review-python`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String")]

@@ -22,13 +22,6 @@ pub(super) fn find(
             add(&format!("tools.builtin[{index}]"), &format!("`{key}` is"), "remove it");
         }
     }
-    let python = tools.python.unwrap_or_default();
-    for (key, references) in [("functions", &python.functions), ("registrars", &python.registrars)]
-    {
-        if !references.is_empty() {
-            add(&format!("tools.python.{key}"), "Python tools are", "remove them");
-        }
-    }
     if tools.subagent.is_some() {
         add("tools.subagent", "sub-agents are", "remove it");
     }

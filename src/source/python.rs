@@ -1,0 +1,176 @@
+//! An agent's Python tools: functions and classes of its user, run by an interpreter of its own.
+//!
+//! ```text
+//! PythonTool ──▶ Host ──▶ Worker ══ line of JSON ══ worker.py ──▶ the user's functions
+//! ```
+//!
+//! One interpreter runs all of them. It can be blocked, crash or exit in the middle of any call: then
+//! the calls that it had begun have an unknown outcome, those that it had not are safe to make
+//! again, and the [host](host::Host) starts the next one. What is read and written goes over
+//! descriptors that user code does not know (see `worker.py`).
+
+mod host;
+mod interpreter;
+mod tool;
+mod wire;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::host::Host;
+use self::tool::PythonTool;
+use self::wire::Described;
+use crate::process::Processes;
+use crate::registry::diagnostic::{Severity, Stage};
+use crate::registry::{Cause, Diagnostic, NameConflict, Publication, Publisher, Registry, State};
+use crate::shutdown::Shutdown;
+use crate::tool::{ErrorCode, Tool};
+
+/// The name of the source.
+pub const SOURCE: &str = "python";
+
+/// A Python tool cannot be loaded or published.
+pub const PYTHON_TOOL_INVALID: ErrorCode = ErrorCode::new("PYTHON_TOOL_INVALID");
+/// The interpreter ended before it had begun the call.
+pub const WORKER_LOST: ErrorCode = ErrorCode::new("WORKER_LOST");
+
+/// How long an interpreter may take to load all tools.
+const STARTUP: Duration = Duration::from_mins(1);
+
+/// What the operator and the agent file say of Python tools.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Functions, as `module:function`.
+    pub functions: Vec<String>,
+    /// Functions that register tools, as `module:function`.
+    pub registrars: Vec<String>,
+    /// Where they are written, by the key below `tools.python`.
+    pub places: BTreeMap<String, String>,
+    /// The interpreter; looked for where nobody says it.
+    pub interpreter: Option<PathBuf>,
+    /// Where modules are looked for first, in this order.
+    pub path: Vec<PathBuf>,
+    /// The folder of the agent file, where a `.venv` may be.
+    pub folder: PathBuf,
+    /// Variables of our environment that tools also get.
+    pub inherit_env: Vec<String>,
+    /// Our environment.
+    pub environment: BTreeMap<String, String>,
+    /// The longest message of either side, in bytes.
+    pub max_message_bytes: usize,
+}
+
+/// The Python tools of a run.
+#[derive(Debug)]
+pub struct Python {
+    host: Arc<Host>,
+}
+
+impl Config {
+    /// Returns whether there is nothing to load.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.registrars.is_empty()
+    }
+}
+
+impl Python {
+    /// Starts the interpreter and publishes what it has, now and whenever it was started anew.
+    ///
+    /// Nothing is started where there is nothing to load.
+    pub fn start(
+        config: Config,
+        registry: &Arc<Registry>,
+        processes: Processes,
+        shutdown: &Shutdown,
+    ) -> Option<Self> {
+        if config.is_empty() {
+            return None;
+        }
+        let publisher = registry.publisher(SOURCE);
+        let host = Host::new(config, processes, shutdown);
+        let loaded = Arc::clone(&host);
+        let mut was_ready = false;
+        let tell = move |described: Result<Described, Cause>| match described {
+            Err(cause) if was_ready => {
+                // The tools are there again soon, or a call says what is wrong.
+                tracing::error!(%cause, "the Python tools cannot be loaded again");
+            }
+            described => was_ready |= publish(&publisher, &loaded, described),
+        };
+        drop(shutdown.spawn("python", Arc::clone(&host).keep(tell)));
+        Some(Self { host })
+    }
+
+    /// Ends the interpreter, and returns when nothing is left of it.
+    pub async fn stop(self) {
+        self.host.stop().await;
+    }
+}
+
+/// Publishes what was loaded, or why it was not; true if all of it is there.
+fn publish(publisher: &Publisher, host: &Arc<Host>, described: Result<Described, Cause>) -> bool {
+    let publication = match described {
+        Ok(described) => publication(host, described),
+        Err(cause) => {
+            tracing::error!(%cause, "the Python tools cannot be loaded");
+            Publication { state: State::Failed(cause), ..Publication::default() }
+        }
+    };
+    let is_ready = publication.state == State::Ready;
+    if let Err(NameConflict { name }) = publisher.publish(publication) {
+        let cause = Cause::from(format!("two tools want the name `{name}`; rename the Python one"));
+        tracing::error!(%cause, "the Python tools cannot be published");
+        let failed = Publication { state: State::Failed(cause), ..Publication::default() };
+        // Nothing in it can be in conflict.
+        drop(publisher.publish(failed));
+        return false;
+    }
+    is_ready
+}
+
+fn publication(host: &Arc<Host>, described: Described) -> Publication {
+    let mut diagnostics: Vec<Diagnostic> = described
+        .problems
+        .iter()
+        .map(|problem| {
+            let place = host.config().places.get(&problem.place).cloned();
+            Diagnostic { place, ..invalid(&problem.to_string()) }
+        })
+        .collect();
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for about in described.tools {
+        let name = about.name.clone();
+        match PythonTool::new(about, Arc::clone(host)) {
+            Ok(tool) => tools.push(Arc::new(tool)),
+            Err(problem) => diagnostics.push(invalid(&format!("{name}: {problem}"))),
+        }
+    }
+    for diagnostic in &diagnostics {
+        tracing::error!("{diagnostic}");
+    }
+    // An agent is not what its file says when one of its tools is not there.
+    let state = match diagnostics.first() {
+        Some(first) => {
+            let cause = Cause::from(first.message.clone());
+            State::Failed(cause.with_detail(first.place.clone()))
+        }
+        None => State::Ready,
+    };
+    Publication { state, tools, diagnostics, ..Publication::default() }
+}
+
+fn invalid(message: &str) -> Diagnostic {
+    Diagnostic {
+        server: SOURCE.to_owned(),
+        stage: Stage::Catalog,
+        code: PYTHON_TOOL_INVALID,
+        severity: Severity::Error,
+        wire_name: None,
+        field: None,
+        message: message.to_owned(),
+        place: None,
+    }
+}

@@ -1,0 +1,116 @@
+//! A Python tool, as one of ours.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::host::{self, Host};
+use super::wire::{About, Ask, Context};
+use super::worker::Answer;
+use crate::tool::result::EXECUTION_ERROR;
+use crate::tool::{
+    Arguments, CallContext, Capability, Failure, InputSchema, Interrupt, PreviewMode, Retention,
+    Tool, ToolDefinition, ToolName, ToolResult, Valid,
+};
+
+/// One tool of the agent's Python modules.
+#[derive(Debug)]
+pub(super) struct PythonTool {
+    definition: ToolDefinition,
+    host: Arc<Host>,
+}
+
+impl PythonTool {
+    pub(super) fn new(about: About, host: Arc<Host>) -> Result<Self, String> {
+        let name = ToolName::parse(&about.name).map_err(|error| error.to_string())?;
+        let schema = InputSchema::compile(about.input_schema).map_err(|error| error.to_string())?;
+        let mut definition = ToolDefinition::new(name, about.description, schema)
+            .map_err(|error| error.to_string())?;
+        let capability = |word: &String| {
+            let known = Capability::ALL.into_iter().find(|one| one.as_str() == word);
+            known.ok_or_else(|| format!("there is no capability `{word}`"))
+        };
+        definition.capabilities =
+            about.capabilities.iter().map(capability).collect::<Result<_, _>>()?;
+        definition.group = about.group;
+        definition.aliases = about.aliases;
+        definition.deferred = about.deferred;
+        definition.max_result_chars = about.max_result_chars;
+        definition.preview_chars = about.preview_chars;
+        definition.preview_mode = match about.preview_mode.as_str() {
+            "head" => PreviewMode::Head,
+            "head_tail" => PreviewMode::HeadTail,
+            other => return Err(format!("`preview_mode` is head or head_tail, and not `{other}`")),
+        };
+        definition.retention = match about.context_retention.as_str() {
+            "keep" => Retention::Keep,
+            "observation" => Retention::Observation,
+            other => {
+                return Err(format!(
+                    "`context_retention` is keep or observation, and not `{other}`"
+                ));
+            }
+        };
+        definition.metadata = said(about.metadata);
+        Ok(Self { definition, host })
+    }
+}
+
+/// Drops what says nothing.
+fn said(mut metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.retain(|_, value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Object(_) => true,
+    });
+    metadata
+}
+
+#[async_trait]
+impl Tool for PythonTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
+        let tool = self.definition.name.as_str();
+        match self.host.ask(Ask::Validate { tool, arguments: &raw }).await? {
+            Answer::Said(said) => match (said.arguments, said.traits, said.failure) {
+                (Some(arguments), Some(traits), None) => Ok(Valid::new(arguments, traits.into())),
+                (_, _, Some(failed)) => Err((*failed).into()),
+                _ => Err(unknown()),
+            },
+            // Checking has no effect that anybody would miss.
+            Answer::Lost { .. } => Err(host::lost()),
+        }
+    }
+
+    async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
+        let tool = self.definition.name.as_str();
+        let ask = Ask::Run { tool, arguments: &call.arguments, context: Context::of(cx, tool) };
+        let answer = tokio::select! {
+            answer = self.host.ask(ask) => answer,
+            // Dropping the question gives it up.
+            () = cx.cancelled.cancelled() => return Err(Interrupt::Cancelled),
+        };
+        match answer {
+            Ok(Answer::Said(said)) => Ok(match (said.result, said.failure) {
+                (Some(result), None) => (*result).into(),
+                (_, Some(failed)) => Failure::from(*failed).into(),
+                _ => unknown().into(),
+            }),
+            Ok(Answer::Lost { begun: true }) => {
+                let reason = "the Python interpreter ended in the middle of the call".to_owned();
+                Err(Interrupt::OutcomeUnknown { target: tool.to_owned(), reason })
+            }
+            Ok(Answer::Lost { begun: false }) => Ok(host::lost().into()),
+            Err(failure) => Ok(failure.into()),
+        }
+    }
+}
+
+fn unknown() -> Failure {
+    Failure::new(EXECUTION_ERROR, "the Python interpreter gave an answer that nobody knows")
+}

@@ -1,0 +1,227 @@
+//! What is said over the line to the interpreter, as `worker.py` has it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::tool::result::EXECUTION_ERROR;
+use crate::tool::{
+    Arguments, Artifact, Block, CallContext, CallTraits, ErrorCode, Failure, Image, TimeoutOwner,
+    ToolResult,
+};
+
+/// The first line, which the interpreter is made of.
+#[derive(Debug, Serialize)]
+pub(super) struct Hello<'a> {
+    pub(super) source: &'static str,
+    pub(super) modules: BTreeMap<&'static str, &'static str>,
+    pub(super) path: &'a [PathBuf],
+    pub(super) functions: &'a [String],
+    pub(super) registrars: &'a [String],
+    pub(super) limit: usize,
+}
+
+/// A message to it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub(super) enum Ask<'a> {
+    Validate { tool: &'a str, arguments: &'a Arguments },
+    Run { tool: &'a str, arguments: &'a Arguments, context: Context<'a> },
+    Ping,
+    Cancel,
+}
+
+/// What a body may know of its call.
+#[derive(Debug, Serialize)]
+pub(super) struct Context<'a> {
+    call_id: &'a str,
+    tool_name: &'a str,
+    session_id: &'a str,
+    agent_id: &'a str,
+    workspace_root: &'a std::path::Path,
+    tool_timeout_seconds: Option<f64>,
+}
+
+/// A message from it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Said {
+    pub(super) id: Option<u64>,
+    pub(super) started: bool,
+    pub(super) arguments: Option<Arguments>,
+    pub(super) traits: Option<Traits>,
+    pub(super) result: Option<Box<Result>>,
+    pub(super) failure: Option<Box<Failed>>,
+    pub(super) described: Option<Box<Described>>,
+}
+
+/// What it has loaded.
+#[derive(Debug, Deserialize)]
+pub(super) struct Described {
+    pub(super) tools: Vec<About>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) python: String,
+    pub(super) iris: String,
+}
+
+/// One tool.
+#[derive(Debug, Deserialize)]
+pub(super) struct About {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) input_schema: Map<String, Value>,
+    pub(super) capabilities: Vec<String>,
+    pub(super) group: String,
+    pub(super) aliases: Vec<String>,
+    pub(super) deferred: bool,
+    pub(super) max_result_chars: usize,
+    pub(super) preview_chars: usize,
+    pub(super) preview_mode: String,
+    pub(super) context_retention: String,
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// Something that could not be loaded.
+#[derive(Debug, Deserialize)]
+pub(super) struct Problem {
+    /// Where it stands in the agent file, below `tools.python`.
+    pub(super) place: String,
+    reference: String,
+    /// The user's own frames, and the exception last.
+    lines: Vec<String>,
+}
+
+/// What one call does.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Traits {
+    read_only: bool,
+    destructive: bool,
+    parallel: bool,
+    own_timeout: bool,
+}
+
+/// Why a call failed.
+#[derive(Debug, Deserialize)]
+pub(super) struct Failed {
+    pub(super) code: String,
+    message: String,
+    #[serde(default)]
+    retryable: bool,
+    #[serde(default)]
+    details: Map<String, Value>,
+}
+
+/// What a call came to.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(super) struct Result {
+    content: Vec<Value>,
+    is_error: bool,
+    error: Option<Failed>,
+    data: Map<String, Value>,
+    artifact: Option<Map<String, Value>>,
+    stats: Map<String, Value>,
+    metadata: Map<String, Value>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn of(cx: &'a CallContext, tool_name: &'a str) -> Self {
+        Self {
+            call_id: cx.call_id.as_str(),
+            tool_name,
+            session_id: cx.session.as_str(),
+            agent_id: &cx.agent_id,
+            workspace_root: cx.workspace.as_path(),
+            tool_timeout_seconds: cx.time_limit.map(|limit| limit.as_secs_f64()),
+        }
+    }
+}
+
+impl From<Traits> for CallTraits {
+    fn from(traits: Traits) -> Self {
+        let Traits { read_only, destructive, parallel, own_timeout } = traits;
+        let timeout_owner = if own_timeout { TimeoutOwner::Tool } else { TimeoutOwner::Runtime };
+        Self { read_only, destructive, parallel, timeout_owner }
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        let Failed { code, message, retryable, details } = failed;
+        let code = if code.is_empty() { EXECUTION_ERROR } else { ErrorCode::named(code) };
+        let message = if message.is_empty() {
+            "the tool failed without saying why".to_owned()
+        } else {
+            message
+        };
+        let mut failure = Self::new(code, message);
+        failure.retryable = retryable;
+        failure.details = details;
+        failure
+    }
+}
+
+impl From<Result> for ToolResult {
+    fn from(result: Result) -> Self {
+        let Result { content, is_error, error, data, artifact, stats, metadata } = result;
+        let failed = error.map(Failure::from);
+        let unsaid = || Failure::new(EXECUTION_ERROR, "the tool failed without saying why");
+        Self {
+            content: content.iter().filter_map(block).collect(),
+            error: if is_error { Some(failed.unwrap_or_else(unsaid)) } else { None },
+            data,
+            artifact: artifact.as_ref().and_then(file),
+            stats,
+            metadata,
+            ..Self::default()
+        }
+    }
+}
+
+/// Reads a block; images are as Iris has them, or as the protocol does.
+fn block(block: &Value) -> Option<Block> {
+    let of = |object: &Value, keys: &[&str]| {
+        keys.iter().find_map(|key| object.get(key)?.as_str().map(str::to_owned))
+    };
+    if let Some(text) = of(block, &["text"]) {
+        return Some(Block::Text(text));
+    }
+    let source = block.get("source").unwrap_or(block);
+    let data = of(source, &["data"])?;
+    let mime_type = of(source, &["mime_type", "media_type", "mimeType"]);
+    let mut image = Image::new(mime_type.unwrap_or_else(|| "image/png".to_owned()), data);
+    image.name = of(block, &["name"]);
+    Some(Block::Image(image))
+}
+
+fn file(artifact: &Map<String, Value>) -> Option<Artifact> {
+    let text = |key: &str| artifact.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(Artifact {
+        path: text("path")?,
+        uri: None,
+        name: None,
+        mime_type: text("mime_type").unwrap_or_else(|| "text/plain".to_owned()),
+        size_bytes: artifact.get("size_bytes").and_then(Value::as_u64).unwrap_or_default(),
+        preview: text("preview").unwrap_or_default(),
+        text_path: text("text_path"),
+        text_uri: None,
+        note: None,
+        hold: Vec::new(),
+    })
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, reference, lines } = self;
+        write!(f, "tools.python.{place}: `{reference}` cannot be loaded: ")?;
+        match lines.split_last() {
+            None => f.write_str("it does not say why"),
+            Some((error, [])) => f.write_str(error),
+            Some((error, frames)) => write!(f, "{error}\n{}", frames.join("\n")),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! One running interpreter: requests by number, and what becomes of them when it ends.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::wire::{Ask, Described, Said};
+use crate::lines::{Line, Lines};
+
+/// How long an interpreter that is not busy takes to answer at most.
+const PONG: Duration = Duration::from_secs(2);
+
+/// How many lines may wait to be written.
+const LINES: usize = 64;
+
+/// A running interpreter.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// Whole lines, so that whoever gives up writing leaves no half of one.
+    input: mpsc::Sender<Vec<u8>>,
+    waiting: Mutex<Waiting>,
+    next: AtomicU64,
+    /// Cancelled when nothing more comes from it.
+    ended: CancellationToken,
+    /// Cancelled when it is to be ended.
+    condemned: CancellationToken,
+}
+
+/// The requests that have no answer yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    requests: BTreeMap<u64, Request>,
+    /// In which order bodies have begun.
+    begun: u64,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Request {
+    answer: oneshot::Sender<Answer>,
+    /// Since when its body runs, as a number.
+    begun: Option<u64>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Said(Box<Said>),
+    /// The interpreter ended first; whether the body had begun.
+    Lost {
+        begun: bool,
+    },
+}
+
+/// A request under way; given up when it is dropped.
+#[derive(Debug)]
+pub(super) struct Asked {
+    id: u64,
+    worker: Arc<Worker>,
+    answer: oneshot::Receiver<Answer>,
+    done: bool,
+    tasks: TaskTracker,
+}
+
+impl Worker {
+    pub(super) fn new(input: ChildStdin, tasks: &TaskTracker) -> Arc<Self> {
+        let (sender, lines) = mpsc::channel(LINES);
+        let ended = CancellationToken::new();
+        drop(tasks.spawn(write_all(input, lines, ended.clone())));
+        Arc::new(Self {
+            input: sender,
+            waiting: Mutex::default(),
+            next: AtomicU64::new(1),
+            ended,
+            condemned: CancellationToken::new(),
+        })
+    }
+
+    /// Writes one line.
+    ///
+    /// One that has ended takes none; whoever waits for an answer is told so.
+    pub(super) async fn write(&self, message: &impl serde::Serialize) {
+        match serde_json::to_vec(message) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                // Closed is ended.
+                drop(self.input.send(line).await);
+            }
+            Err(error) => tracing::error!(%error, "a message cannot be written"),
+        }
+    }
+
+    /// Reads what it says until it ends; the first thing is what it has loaded.
+    pub(super) async fn read(
+        self: Arc<Self>,
+        output: ChildStdout,
+        limit: usize,
+        loaded: oneshot::Sender<Described>,
+    ) {
+        let (mut lines, mut loaded) = (Lines::new(output, limit), Some(loaded));
+        while let Ok(Some(line)) = lines.next().await {
+            let Line::Whole(line) = line else { continue };
+            match serde_json::from_slice::<Said>(&line) {
+                Ok(Said { described: Some(described), .. }) => {
+                    if let Some(loaded) = loaded.take() {
+                        // Whoever waited may have given up.
+                        drop(loaded.send(*described));
+                    }
+                }
+                Ok(said) => self.heard(said),
+                Err(error) => {
+                    tracing::warn!(%error, "the Python interpreter said what nobody knows")
+                }
+            }
+        }
+        let requests = {
+            let mut waiting = self.waiting();
+            waiting.over = true;
+            std::mem::take(&mut waiting.requests)
+        };
+        self.ended.cancel();
+        for request in requests.into_values() {
+            drop(request.answer.send(Answer::Lost { begun: request.begun.is_some() }));
+        }
+    }
+
+    fn heard(&self, said: Said) {
+        let Some(id) = said.id else { return };
+        let mut waiting = self.waiting();
+        if said.started {
+            waiting.begun += 1;
+            let begun = waiting.begun;
+            if let Some(request) = waiting.requests.get_mut(&id) {
+                request.begun = Some(begun);
+            }
+            return;
+        }
+        if let Some(request) = waiting.requests.remove(&id) {
+            // Whoever asked may have gone.
+            drop(request.answer.send(Answer::Said(Box::new(said))));
+        }
+    }
+
+    /// Asks it for something; nothing if it has ended.
+    pub(super) async fn ask(self: &Arc<Self>, ask: Ask<'_>, tasks: &TaskTracker) -> Option<Asked> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        {
+            let mut waiting = self.waiting();
+            if waiting.over {
+                return None;
+            }
+            waiting.requests.insert(id, Request { answer: sender, begun: None });
+        }
+        let asked =
+            Asked { id, worker: Arc::clone(self), answer, done: false, tasks: tasks.clone() };
+        self.write(&Numbered { id, ask }).await;
+        Some(asked)
+    }
+
+    /// Gives a request up, and ends the interpreter if that request is what blocks it.
+    async fn give_up(self: Arc<Self>, id: u64) {
+        self.write(&Numbered { id, ask: Ask::Cancel }).await;
+        while self.is_waiting(id) && !self.ended.is_cancelled() {
+            if self.pongs().await {
+                tokio::time::sleep(PONG).await;
+            } else if self.is_newest(id) {
+                tracing::warn!("a Python tool does not let go; its interpreter is ended");
+                self.condemned.cancel();
+                return;
+            }
+        }
+    }
+
+    async fn pongs(self: &Arc<Self>) -> bool {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.waiting().requests.insert(id, Request { answer: sender, begun: None });
+        self.write(&Numbered { id, ask: Ask::Ping }).await;
+        let pong = tokio::time::timeout(PONG, answer).await.is_ok();
+        self.waiting().requests.remove(&id);
+        pong
+    }
+
+    fn is_waiting(&self, id: u64) -> bool {
+        self.waiting().requests.contains_key(&id)
+    }
+
+    /// Returns whether no body has begun after that of this request: then it is what runs.
+    fn is_newest(&self, id: u64) -> bool {
+        let waiting = self.waiting();
+        let newest = waiting.requests.values().filter_map(|request| request.begun).max();
+        newest.is_some() && waiting.requests.get(&id).is_some_and(|request| request.begun == newest)
+    }
+
+    pub(super) fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    pub(super) fn condemned(&self) -> &CancellationToken {
+        &self.condemned
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes lines until it ends, or nobody is there to write any.
+async fn write_all(
+    mut input: ChildStdin,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    ended: CancellationToken,
+) {
+    loop {
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            () = ended.cancelled() => return,
+        };
+        let Some(line) = line else { return };
+        if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Numbered<'a> {
+    id: u64,
+    #[serde(flatten)]
+    ask: Ask<'a>,
+}
+
+impl Asked {
+    /// Waits for the answer.
+    pub(super) async fn answer(mut self) -> Answer {
+        let answer = (&mut self.answer).await;
+        self.done = true;
+        answer.unwrap_or(Answer::Lost { begun: false })
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.done {
+            drop(self.tasks.spawn(Arc::clone(&self.worker).give_up(self.id)));
+        }
+    }
+}
