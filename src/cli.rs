@@ -193,9 +193,10 @@ fn host() -> Result<Host, CliError> {
 impl CliError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Start(StartError::Required { .. } | StartError::Serve(_)) | Self::Output(_) => {
-                Exit::Failed
-            }
+            Self::Start(
+                StartError::Required { .. } | StartError::Python(_) | StartError::Serve(_),
+            )
+            | Self::Output(_) => Exit::Failed,
             Self::Config(_) | Self::Telemetry(_) | Self::Start(_) | Self::Usage(_) => {
                 Exit::Configuration
             }

@@ -208,6 +208,11 @@ pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> tele
 }
 
 impl Config {
+    /// Says whether calls that need a person count as answered by the client.
+    pub fn leaves_asking(&self) -> bool {
+        self.server.approval == ApprovalMode::Client
+    }
+
     /// Says whether calls that need a person are refused without anybody being asked.
     pub fn asks_nobody(&self) -> bool {
         self.server.approval == ApprovalMode::Deny

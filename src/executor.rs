@@ -393,6 +393,7 @@ fn request_of(checked: &Checked, decision: &Decision, cx: &CallContext) -> Reque
         arguments: arguments.clone(),
         principal: cx.principal.clone(),
         session: cx.session.clone(),
+        wire: checked.wire().to_owned(),
         rule: decision.rule,
         reason: decision.reason.to_string(),
         fingerprint,

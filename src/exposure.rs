@@ -8,6 +8,7 @@
 
 mod call_tool;
 pub mod names;
+mod nearest;
 mod search;
 pub mod surface;
 
@@ -22,12 +23,14 @@ use serde_json::Value;
 
 use self::call_tool::{CallTool, Inner};
 use self::names::{Names, Naming};
+use self::nearest::{LONGEST, nearest};
 use self::search::ToolSearch;
 use self::surface::Surface;
 use crate::discovery::Selector;
 use crate::registry::view::View;
 use crate::registry::{Catalogue, Registry, State};
 use crate::session::Session;
+use crate::shutdown::beside_others;
 use crate::tool::{
     Arguments, Era, ErrorCode, Failure, InputSchema, Presence, Tool, ToolDefinition, ToolName,
     ToolResult,
@@ -38,12 +41,6 @@ pub const TOOL_NOT_ALLOWED: ErrorCode = ErrorCode::new("TOOL_NOT_ALLOWED");
 
 /// The name is not in the catalogue, or not for this caller.
 pub const NOT_FOUND: ErrorCode = ErrorCode::new("NOT_FOUND");
-
-/// The longest name that others are looked for, in bytes; no more of it is shown.
-const LONGEST: usize = 256;
-
-/// How alike a name must be to be offered instead, between 0 and 1.
-const NEAR: f64 = 0.75;
 
 /// What the operator decides about lists.
 #[derive(Clone, Debug)]
@@ -222,7 +219,8 @@ impl Exposure {
         if made.version == catalogue.version() {
             return Arc::clone(&made);
         }
-        let surface = Arc::new(Surface::of(catalogue, &self.config));
+        let surface = beside_others(|| Surface::of(catalogue, &self.config));
+        let surface = Arc::new(surface);
         if made.version < catalogue.version() {
             self.surface.store(Arc::clone(&surface));
         }
@@ -284,6 +282,7 @@ impl Exposure {
     /// a legacy session also sees what it has disclosed.
     pub fn listed(&self, catalogue: &Catalogue, session: &Session, era: Era) -> Vec<Arc<dyn Tool>> {
         let surface = self.surface(catalogue);
+        self.remember(catalogue, session, &surface);
         let grows = era == Era::Legacy && self.config.disclosure != Disclosure::Meta;
         let shown = |tool: &&Arc<dyn Tool>| {
             let definition = tool.definition();
@@ -299,6 +298,20 @@ impl Exposure {
                 if is_search { surface.described(tool) } else { Arc::clone(tool) }
             })
             .collect()
+    }
+
+    /// Notes what a session is shown, where that may have to be searched for later.
+    ///
+    /// A client goes on with what it was shown when another server makes the list too long.
+    fn remember(&self, catalogue: &Catalogue, session: &Session, surface: &Surface) {
+        if surface.is_deferring() || !matches!(self.config.defer, Defer::Auto { .. }) {
+            return;
+        }
+        let shown = catalogue.tools().iter().map(|tool| tool.definition());
+        let shown = shown.filter(|tool| tool.origin.is_some() && self.is_shown(tool, surface));
+        for definition in shown {
+            session.reveal(definition.name.as_str());
+        }
     }
 
     /// Returns the tools that there are, those that have to be searched for among them.
@@ -334,6 +347,10 @@ impl Exposure {
             return inner.map_err(|why| Unresolved::Refused(why.into_failure(&name)));
         }
         if self.is_callable(tool.definition(), session, &surface) {
+            if tool.definition().origin.is_some() && matches!(self.config.defer, Defer::Auto { .. })
+            {
+                session.reveal(tool.definition().name.as_str());
+            }
             let (tool, name) = (Arc::clone(tool), name.to_owned());
             let wire = surface.names().wire(tool.definition()).to_owned();
             return Ok(Resolved { tool, name, wire, arguments });
@@ -371,29 +388,10 @@ impl Exposure {
     }
 
     fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
-        // A comparison takes time for each letter of the one with each of the other.
-        if name.len() > LONGEST {
-            return Vec::new();
-        }
         let surface = self.surface(catalogue);
-        let names = surface.names();
-        let callable = catalogue.tools().iter();
-        let callable =
-            callable.filter(|tool| self.is_callable(tool.definition(), session, &surface));
-        let mut scored: Vec<(f64, String)> = callable
-            .flat_map(|tool| {
-                let definition = tool.definition();
-                let (canonical, wire) = (definition.name.as_str(), names.wire(definition));
-                // Whoever means the canonical name is shown the one that is listed.
-                let score = likeness(name, wire).max(likeness(name, canonical));
-                let aliases = definition.aliases.iter();
-                let aliases = aliases.map(|alias| (likeness(name, alias), alias.clone()));
-                std::iter::once((score, wire.to_owned())).chain(aliases).collect::<Vec<_>>()
-            })
-            .filter(|(score, _)| *score >= NEAR)
-            .collect();
-        scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+        let callable = catalogue.tools().iter().map(|tool| tool.definition());
+        let callable = callable.filter(|tool| self.is_callable(tool, session, &surface));
+        nearest(name, callable.map(|tool| (tool, surface.names().wire(tool))))
     }
 }
 
@@ -426,7 +424,9 @@ fn missing(catalogue: &Catalogue, name: &str) -> Option<Missing> {
 /// Makes the failure of a call that a search has to come before.
 fn undisclosed(definition: &ToolDefinition, names: &Names) -> Failure {
     let wire = names.wire(definition);
-    let words = wire.replace('_', " ");
+    let own = definition.origin.as_ref().map_or(wire, |origin| origin.tool.as_str());
+    let words: Vec<&str> = own.split(|sign: char| !sign.is_alphanumeric()).collect();
+    let words = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     let message = format!(
         "{wire} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
     );
@@ -468,13 +468,6 @@ impl FromStr for Disclosure {
             _ => Err(NoDisclosure),
         }
     }
-}
-
-/// How alike two names are; the last part of a qualified name counts as the whole.
-fn likeness(name: &str, candidate: &str) -> f64 {
-    let last = candidate.rsplit("__").next().unwrap_or(candidate);
-    let [name, candidate, last] = [name, candidate, last].map(str::to_lowercase);
-    strsim::jaro_winkler(&name, &candidate).max(strsim::jaro_winkler(&name, &last))
 }
 
 #[cfg(test)]

@@ -94,6 +94,8 @@ pub struct Request {
     pub call_id: CallId,
     /// The tool's own name.
     pub tool: String,
+    /// The name that clients see.
+    pub wire: String,
     /// The tool itself, so that an answer can be bound to what it is now.
     pub handle: Arc<dyn Tool>,
     /// The arguments after validation.
@@ -302,7 +304,7 @@ impl Request {
 
     /// Says which setting would let the call run unasked.
     pub fn way_out(&self) -> String {
-        let tool = &self.tool;
+        let tool = &self.wire;
         if self.is_asked_for() {
             return format!("without that rule {tool} is not asked for");
         }

@@ -225,6 +225,7 @@ mod tests {
             call_id: CallId::new("c"),
             rule: "default",
             tool: tool.to_owned(),
+            wire: tool.to_owned(),
             arguments: Arguments::new(),
             principal: Principal::new(principal),
             session: SessionId::new("s"),

@@ -33,6 +33,18 @@ pub enum Drained {
     Left(usize),
 }
 
+/// Does work that takes long and waits for nothing, beside the other tasks of its thread.
+///
+/// There are few threads: one that is busy for a second is a second in which others are not served.
+/// Where there is but one for all tasks, the work is done as it is.
+pub fn beside_others<T>(work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 impl Shutdown {
     /// Makes a shutdown that nobody has asked for yet.
     pub fn new() -> Self {

@@ -14,8 +14,8 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 pub const SERVER_FILTER: &str = "info";
 /// What any other command logs unless said otherwise: what went wrong.
 ///
-/// What is wrong with upstream servers they report themselves.
-pub const COMMAND_FILTER: &str = "warn,iris_mcp::source::upstream=off";
+/// What is wrong with upstream servers and Python tools they report themselves.
+pub const COMMAND_FILTER: &str = "warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off";
 
 /// What our own lines are logged under.
 const OURS: &str = "iris_mcp";
@@ -198,7 +198,10 @@ mod tests {
     fn a_level_is_one_for_what_we_say_and_of_libraries_errors_are_logged() {
         for (filter, expected) in [
             (SERVER_FILTER, "error,iris_mcp=info"),
-            (COMMAND_FILTER, "error,iris_mcp=warn,iris_mcp::source::upstream=off"),
+            (
+                COMMAND_FILTER,
+                "error,iris_mcp=warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off",
+            ),
             ("info", "error,iris_mcp=info"),
             ("TRACE", "error,iris_mcp=trace"),
             ("2", "error,iris_mcp=warn"),

@@ -169,6 +169,7 @@ impl App {
         problems.extend(servers.iter().filter_map(problem));
         let idle = self.idle(&said, &servers, catalogue);
         problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
+        problems.extend(servers.iter().flat_map(misspelt));
         let unkept = self.unkept();
         problems.extend(unkept.clone());
         Check {
@@ -314,6 +315,15 @@ fn unreadable(source: &SourceStatus) -> Server {
         stderr: words,
         diagnostics: source.diagnostics.clone(),
     }
+}
+
+/// Returns the names in a server's filter that are no tool's: what was to be hidden is not, or
+/// what was wanted is not there.
+fn misspelt(server: &Server) -> impl Iterator<Item = String> + use<'_> {
+    let is_filter = |said: &&Diagnostic| {
+        matches!(said.field.as_deref(), Some("enabled_tools" | "disabled_tools"))
+    };
+    server.diagnostics.iter().filter(is_filter).map(ToString::to_string)
 }
 
 fn problem(server: &Server) -> Option<String> {

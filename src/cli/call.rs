@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::Args;
+use nix::sys::termios::{FlushArg, tcflush};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,8 @@ struct Terminal {
     yes: bool,
     /// Whether the operator wants nobody asked.
     refuses: bool,
+    /// Whether he leaves it to the client, which is whoever calls.
+    leaves: bool,
     /// How long a person may take.
     patience: Duration,
 }
@@ -68,6 +71,9 @@ impl Approver for Terminal {
         if self.yes {
             return Approval::Granted("--yes");
         }
+        if self.leaves {
+            return Approval::Granted("client");
+        }
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
             return Approval::Unavailable(format!(
                 "there is no terminal to ask at; give --yes to approve it, or {}",
@@ -76,6 +82,8 @@ impl Approver for Terminal {
         }
         let arguments = format!("{:#}", Value::Object(request.arguments.clone()));
         say(format!("{}: {}\n{}", request.tool, request.reason, unmasked(&arguments)));
+        // What was typed before the question is no answer to it.
+        _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
         say("allow this call? [y/N]");
         // Nothing else reads the terminal, and a signal ends the wait with the process.
         let line = tokio::task::spawn_blocking(|| {
@@ -109,6 +117,7 @@ impl Call {
         let workspace = Arc::new(config.workspace.clone());
         let time_limit = config.server.tool_timeout;
         let (refuses, patience) = (config.asks_nobody(), config.server.approval_timeout);
+        let leaves = config.leaves_asking();
         let app = App::start(config, processes).await?;
         if waiting::settled(&app, &mut signals).await.is_none() {
             app.end().await;
@@ -129,7 +138,7 @@ impl Call {
             turn: None,
             time_limit,
         };
-        let approver = Terminal { yes: self.yes, refuses, patience };
+        let approver = Terminal { yes: self.yes, refuses, leaves, patience };
         let call = async {
             app.settled().await?;
             Ok::<_, CliError>(app.call(&self.name, arguments, &cx, &approver).await)

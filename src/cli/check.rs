@@ -77,7 +77,14 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     for idle in &found.idle {
         let line = format!("{}: `{}` concerns nothing there is", idle.setting, idle.value);
-        lines.push(paint.warning(&printable(&line)));
+        let told = found
+            .problems
+            .iter()
+            .find(|problem| problem.starts_with(&format!("{}: `{}`", idle.setting, idle.value)));
+        lines.push(match told {
+            Some(problem) => format!("{} {}", paint.bad("failed"), printable(problem)),
+            None => paint.warning(&printable(&line)),
+        });
     }
     let Cost { bytes, .. } = found.listed;
     lines.push(format!("clients see {}, {bytes} bytes", cost(found.listed)));

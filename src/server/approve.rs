@@ -94,9 +94,10 @@ impl Approver for Approve {
             Mode::Ask => self.ask(request).await,
             Mode::ClientUnlessAsked if request.is_asked_for() => self.ask(request).await,
             Mode::Client | Mode::ClientUnlessAsked => Approval::Granted("client"),
-            Mode::Deny => {
-                Approval::Unavailable(format!("nobody is asked here; {}", way_out(request)))
-            }
+            Mode::Deny => Approval::Unavailable(format!(
+                "nobody is asked here (--approval deny); {}",
+                way_out(request)
+            )),
         }
     }
 }

@@ -21,7 +21,6 @@ command:
   docker: {network: bridge, memory_mb: 2048, environment: {CI: "1"}}
 tools:
   builtin: [file.read, file.write, exec.command]
-  python: {functions: [shop.tools:lookup_order]}
 hooks:
   - name: freeze
     event: tool.before
@@ -53,20 +52,16 @@ fn builder() -> Home {
 fn nothing_starts_with_a_part_that_this_version_does_not_have() {
     let home = builder();
     let serve = iris(&home, &["serve"]);
-    expect![[r"
+    expect![[r#"
         error: agent.yaml:10:36: tools.builtin[2]: `exec.command` is not available in this version; remove it to serve the rest
            |
         10 |   builtin: [file.read, file.write, exec.command]
            |                                    ^
-        agent.yaml:11:12: tools.python.functions: Python tools are not available in this version; remove them to serve the rest
+        agent.yaml:11:1: hooks: hooks are not available in this version; remove them to serve the rest
            |
-        11 |   python: {functions: [shop.tools:lookup_order]}
-           |            ^
-        agent.yaml:12:1: hooks: hooks are not available in this version; remove them to serve the rest
-           |
-        12 | hooks:
+        11 | hooks:
            | ^
-    "]]
+    "#]]
     .assert_eq(&serve.stderr);
     for arguments in
         [&["serve"][..], &["tools"], &["call", "read_file", "{}"], &["search", "a file"]]
@@ -85,11 +80,10 @@ fn check_tells_of_it_as_a_problem_and_of_the_rest() {
     assert_eq!((text.code, text.stderr.as_str()), (Some(1), ""), "{text:?}");
     assert!(text.stdout.starts_with("ready  up: 1 tool"), "{text:?}");
     let (rest, cost) = text.stdout.split_once('\n').unwrap().1.split_once("clients see ").unwrap();
-    assert!(cost.ends_with("\n3 problems\n"), "{text:?}");
+    assert!(cost.ends_with("\n2 problems\n"), "{text:?}");
     expect![[r"
         failed agent.yaml:10:36: tools.builtin[2]: `exec.command` is not available in this version; remove it to serve the rest
-        failed agent.yaml:11:12: tools.python.functions: Python tools are not available in this version; remove them to serve the rest
-        failed agent.yaml:12:1: hooks: hooks are not available in this version; remove them to serve the rest
+        failed agent.yaml:11:1: hooks: hooks are not available in this version; remove them to serve the rest
         own tools: read_file, write_file, context_read, context_search
         not used here, in the agent file: model, system
     "]].assert_eq(rest);
@@ -97,7 +91,7 @@ fn check_tells_of_it_as_a_problem_and_of_the_rest() {
     assert_eq!(json.code, Some(1), "{json:?}");
     let found: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(found["ok"], false);
-    assert_eq!(found["not_built"].as_array().unwrap().len(), 3);
+    assert_eq!(found["not_built"].as_array().unwrap().len(), 2);
     assert_eq!(found["problems"], found["not_built"]);
     assert_eq!(found["servers"][0]["state"], "ready");
 }

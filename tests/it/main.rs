@@ -26,6 +26,7 @@ mod names;
 mod newcomer;
 mod peers;
 mod process;
+mod python;
 mod relays;
 mod remote;
 mod rough;

@@ -436,3 +436,11 @@ fn a_person_is_asked_at_a_narrow_terminal() {
         assert!(ended.stdout.contains(part), "{typed:?}: {ended:?}");
     }
 }
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let home = home();
+    let call = ["call", "--ask", "*", "read_file", r#"{"file_path": "a.txt"}"#];
+    let ended = at_terminal(&home, &call, "n\r", &[("TYPED_EARLY", "y\r")]);
+    check_terminal("early", &ended, 3);
+}

@@ -2,7 +2,6 @@
 //!
 //! A file there is a case: beside it stands what it comes to, or the message it is refused with.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use expect_test::{expect, expect_file};

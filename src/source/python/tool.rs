@@ -76,13 +76,17 @@ impl Tool for PythonTool {
 
     async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
         let tool = self.definition.name.as_str();
-        match self.host.ask(Ask::Validate { tool, arguments: &raw }).await? {
+        let mut answer = self.host.ask(Ask::Validate { tool, arguments: &raw }).await?;
+        if let Answer::Lost { .. } = answer {
+            // Checking has no effect, so the next interpreter may do it.
+            answer = self.host.ask(Ask::Validate { tool, arguments: &raw }).await?;
+        }
+        match answer {
             Answer::Said(said) => match (said.arguments, said.traits, said.failure) {
                 (Some(arguments), Some(traits), None) => Ok(Valid::new(arguments, traits.into())),
                 (_, _, Some(failed)) => Err((*failed).into()),
                 _ => Err(unknown()),
             },
-            // Checking has no effect that anybody would miss.
             Answer::Lost { .. } => Err(host::lost()),
         }
     }

@@ -144,8 +144,12 @@ impl Upstream {
                 }
             };
             let refused = self.mirror(&connection, &mut pages);
-            let mut catalog =
-                catalog::build(&self.dial.server.name, &self.dial.server.filter, &pages);
+            let (name, filter) = (self.dial.server.name.clone(), self.dial.server.filter.clone());
+            // Thousands of schemas take a while, in which others are to be served.
+            let built = tokio::task::spawn_blocking(move || catalog::build(&name, &filter, &pages));
+            let built = built.await;
+            let mut catalog = built
+                .map_err(|error| Cause::from(format!("its tools cannot be taken over: {error}")))?;
             catalog.diagnostics.extend(refused);
             Ok((connection, catalog))
         };

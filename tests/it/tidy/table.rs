@@ -33,7 +33,7 @@ pub(crate) const MODULES: &[(&str, Uses)] = &[
             "registry",
         ]),
     ),
-    ("exposure", Uses::Only(&["tool", "registry", "session", "discovery"])),
+    ("exposure", Uses::Only(&["tool", "shutdown", "registry", "session", "discovery"])),
     (
         "source",
         Uses::Only(&[
@@ -112,7 +112,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["tool/schema", "source/upstream/catalog"]),
     ("cap_std", &["workspace"]),
     ("image", &["artifact/image"]),
-    ("nix", &["process", "workspace"]),
+    ("nix", &["process", "workspace", "cli/call"]),
     (
         "reqwest",
         &[
