@@ -77,15 +77,15 @@ fn processes() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
 }
 
+/// Returns the parent of a process.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Returns the children of a process, zombies included.
-pub(crate) fn children(parent: Pid) -> Vec<i32> {
-    processes()
-        .filter(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-            fields.split_ascii_whitespace().nth(1) == Some(&parent.to_string())
-        })
-        .collect()
+pub(crate) fn children(of: Pid) -> Vec<i32> {
+    processes().filter(|pid| parent(*pid) == Some(of.as_raw())).collect()
 }
 
 /// Waits until `condition` holds, and fails if it does not within three seconds.
