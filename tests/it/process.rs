@@ -1,5 +1,6 @@
 //! Children start, talk, end, and leave nothing behind, whoever is killed.
 
+mod ends;
 mod host;
 pub(crate) mod traces;
 

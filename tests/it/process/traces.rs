@@ -45,6 +45,11 @@ impl Mark {
             .collect()
     }
 
+    /// Returns how many of those that carry the mark ignore `SIGTERM`.
+    pub(crate) fn deaf(&self) -> usize {
+        self.bearers().into_iter().filter(|pid| is_deaf(*pid)).count()
+    }
+
     /// Fails if anything carries the mark.
     #[track_caller]
     pub(crate) fn has_vanished(&self) {
@@ -75,6 +80,14 @@ fn processes() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+}
+
+/// Reports whether a process ignores `SIGTERM`.
+pub(crate) fn is_deaf(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) & (1 << (Signal::SIGTERM as i32 - 1)) != 0
 }
 
 /// Returns the parent of a process.
