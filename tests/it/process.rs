@@ -2,6 +2,7 @@
 
 mod ends;
 mod host;
+mod rounds;
 pub(crate) mod traces;
 
 use std::collections::BTreeMap;
