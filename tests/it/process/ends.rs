@@ -1,6 +1,7 @@
 //! How a gateway ends, and what kind of children it has: a table, and each cell of it is empty.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,8 +12,8 @@ use super::host::Host;
 use super::traces::{Mark, children};
 use crate::binary::{Gateway, command, exe, run};
 use crate::fixture::{Home, eventually, script, within};
-use crate::session::{Session, text};
-use crate::web::Web;
+use crate::session::{Session, code, modern, text};
+use crate::web::{Reply, Web};
 
 /// How long the most stubborn process may live after whatever has ended it.
 const GONE: Duration = Duration::from_secs(3);
@@ -464,6 +465,51 @@ fn z3_a_command_that_nobody_wants_to_wait_for_ends_at_the_second_signal() {
             began.elapsed()
         );
         within(GONE, "nothing is left", || mark.bearers().is_empty());
+    }
+}
+
+/// Each era's way to call something that is under way when the signal comes.
+#[test]
+fn z1_a_call_that_is_broken_off_by_a_signal_has_an_unknown_outcome() {
+    let slow = json!({"name": "mcp__up__slow", "arguments": {}});
+    let is_unknown = |answer: &Value| {
+        assert_eq!(code(&answer["result"]), "TOOL_OUTCOME_UNKNOWN", "{answer}");
+    };
+    for newer in [false, true] {
+        let home = Home::with_up(json!({"tools": ["slow"]}));
+        let mut session = Session::start(&home.arguments());
+        let id = if newer {
+            session.ask("tools/call", &modern(slow.clone()))
+        } else {
+            session.initialize();
+            session.ask("tools/call", &slow)
+        };
+        home.wait_for("slow");
+        session.signal(Signal::SIGTERM);
+        let (ended, took, rest) = session.end();
+        assert_eq!((ended, rest.len()), (Some(0), 1), "newer: {newer}: {rest:?}");
+        assert_eq!(rest[0]["id"], id);
+        is_unknown(&rest[0]);
+        assert!(took < Duration::from_secs(2), "{took:?}");
+
+        fs::write(home.file("ledger"), "").unwrap();
+        let arguments = home.arguments();
+        let mut gateway = Gateway::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut web = Web::new(&gateway.url);
+        web.initialize();
+        let stream = web.get();
+        let call = if newer {
+            web.begin_modern("tools/call", &slow)
+        } else {
+            web.begin("tools/call", &slow)
+        };
+        home.wait_for("slow");
+        let answered = std::thread::spawn(|| Reply::begin(call).answer());
+        let (ended, took) = gateway.terminate();
+        assert_eq!(ended, Some(0), "{}", gateway.said());
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        is_unknown(&answered.join().unwrap());
+        drop(stream);
     }
 }
 
