@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
@@ -35,8 +36,8 @@ use crate::workspace::{PathError, Workspace};
 
 pub use crate::registry::Catalogue;
 
-/// How long the tasks of a run may take to end before they are left behind.
-const GRACE: Duration = Duration::from_secs(8);
+/// How long a run may take to end before what is left of it is left behind.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// A run: what is served and everything it stands on.
 #[derive(Debug)]
@@ -307,12 +308,15 @@ impl App {
 
     /// Ends the run: no new work, then every task, then every child.
     pub async fn end(self) {
+        let until = Instant::now() + GRACE;
         self.shutdown.cancel();
-        self.upstreams.stop(Grace::default()).await;
+        // Out of time, they are among the tasks that are left.
+        drop(tokio::time::timeout_at(until, self.upstreams.stop(Grace::default())).await);
         if let Some(python) = self.python {
-            python.stop().await;
+            drop(tokio::time::timeout_at(until, python.stop()).await);
         }
-        if let Drained::Left(tasks) = self.shutdown.drain(GRACE).await {
+        let rest = until.saturating_duration_since(Instant::now());
+        if let Drained::Left(tasks) = self.shutdown.drain(rest).await {
             tracing::warn!(tasks, "some tasks did not end in time");
         }
     }

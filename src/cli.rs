@@ -21,6 +21,7 @@ use clap::{Parser, Subcommand};
 use crate::app::StartError;
 use crate::config::{self, Config, ConfigError, Host};
 use crate::process;
+use crate::shutdown::signals;
 use crate::telemetry::{self, TelemetryError};
 
 use self::flags::{Flags, Serving};
@@ -115,20 +116,36 @@ pub fn run() -> ExitCode {
         Err(error) => return finish(Err(error.into())),
     };
     let result = runtime.block_on(async {
-        match cli.command {
-            Command::Serve(serve) => Box::pin(serve.run()).await,
-            Command::Check(check) => Box::pin(check.run()).await,
-            Command::Tools(tools) => Box::pin(tools.run()).await,
-            Command::Search(search) => Box::pin(search.run()).await,
-            Command::Call(call) => Box::pin(call.run()).await,
-            Command::Completions(_) | Command::Man(_) | Command::Init(_) | Command::Schema(_) => {
-                Ok(Exit::Ok)
+        let command = async {
+            match cli.command {
+                Command::Serve(serve) => Box::pin(serve.run()).await,
+                Command::Check(check) => Box::pin(check.run()).await,
+                Command::Tools(tools) => Box::pin(tools.run()).await,
+                Command::Search(search) => Box::pin(search.run()).await,
+                Command::Call(call) => Box::pin(call.run()).await,
+                Command::Completions(_)
+                | Command::Man(_)
+                | Command::Init(_)
+                | Command::Schema(_) => Ok(Exit::Ok),
             }
+        };
+        tokio::select! {
+            // First: until the command catches signals, they end us as they end any program.
+            biased;
+            result = command => result,
+            result = insisted() => result,
         }
     });
     // A read of standard input may never end; nothing else is left by now.
     runtime.shutdown_background();
     finish(result)
+}
+
+/// Waits for a second signal; then nothing is waited for any more, and guards end the children.
+async fn insisted() -> Result<Exit, CliError> {
+    let signal = signals()?.second().await;
+    tracing::warn!(%signal, "a second signal: ending at once");
+    Ok(Exit::Cancelled)
 }
 
 fn finish(result: Result<Exit, CliError>) -> ExitCode {

@@ -168,6 +168,11 @@ impl Gateway {
         &self.shared.parts
     }
 
+    /// Reports whether a call is under way.
+    fn is_calling(&self) -> bool {
+        self.shared.calls.available_permits() < self.config().concurrent_calls
+    }
+
     /// Waits until every source is ready or has failed.
     async fn settled(
         &self,

@@ -10,9 +10,14 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
+
+/// For how long the same wish to end may come again: a launcher passes on what a terminal or
+/// `timeout` has sent to everybody, so that one Ctrl-C is two signals.
+const ECHO: Duration = Duration::from_millis(250);
 
 /// The token and the tasks that end together.
 ///
@@ -145,7 +150,7 @@ pub fn signals() -> io::Result<Signals> {
 impl Signals {
     /// Waits for the next signal and says which it was.
     ///
-    /// Call it again for the second Ctrl-C. Cancel-safe: no signal is lost.
+    /// Cancel-safe: no signal is lost.
     pub async fn next(&mut self) -> Signal {
         std::future::poll_fn(|cx| {
             for (one, listener) in &mut self.listeners {
@@ -156,6 +161,20 @@ impl Signals {
             std::task::Poll::Pending
         })
         .await
+    }
+
+    /// Waits for a second signal from somebody who does not want to wait, and says which it was.
+    ///
+    /// One that comes within a quarter of a second is still the first.
+    pub async fn second(&mut self) -> Signal {
+        self.next().await;
+        let first = Instant::now();
+        loop {
+            let signal = self.next().await;
+            if first.elapsed() > ECHO {
+                return signal;
+            }
+        }
     }
 }
 

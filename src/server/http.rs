@@ -25,6 +25,7 @@ use http_body_util::BodyExt as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::auth::Tokens;
@@ -96,8 +97,8 @@ impl Bound {
     /// Serves until the program ends.
     pub async fn serve(self, gateway: Gateway) -> io::Result<()> {
         let Self { listener, tokens, address } = self;
-        let shutdown = gateway.parts().shutdown.clone();
-        let router = router(gateway, tokens, address);
+        let (shutdown, streams) = (gateway.parts().shutdown.clone(), CancellationToken::new());
+        let router = router(gateway.clone(), (tokens, address), &streams);
         // Without it a small reply waits for the acknowledgement of the one before, some 40 ms.
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
@@ -107,11 +108,16 @@ impl Bound {
         let ended = shutdown.child();
         let served =
             axum::serve(listener, router).with_graceful_shutdown(ended.clone().cancelled_owned());
+        let _ended = streams.clone().drop_guard();
         tokio::select! {
             served = served => served,
             // Those who say nothing, or never come to an end, are not waited for.
             () = async {
                 ended.cancelled().await;
+                if gateway.is_calling() {
+                    tokio::time::sleep(LAST_RESPONSES).await;
+                }
+                streams.cancel();
                 tokio::time::sleep(LAST_RESPONSES).await;
             } => Ok(()),
         }
@@ -129,12 +135,17 @@ struct Shared {
     manager: Arc<Managed>,
 }
 
-fn router(gateway: Gateway, tokens: Option<Tokens>, address: SocketAddr) -> Router {
+/// Makes the routes; what they stream ends with `streams`.
+fn router(
+    gateway: Gateway,
+    (tokens, address): (Option<Tokens>, SocketAddr),
+    streams: &CancellationToken,
+) -> Router {
     let process = SessionId::new(random_id());
     let mut config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_max_request_body_bytes(gateway.config().max_message_bytes)
-        .with_cancellation_token(gateway.parts().shutdown.child());
+        .with_cancellation_token(streams.child_token());
     let loopback_only = tokens.is_none() || address.ip().is_loopback();
     if loopback_only {
         config = config

@@ -55,7 +55,10 @@ impl Form {
 /// Makes the result of a call that has none, for those who need one.
 pub(super) fn interrupted(interrupt: &Interrupt, call_id: &CallId, name: &str) -> ToolResult {
     let failure = match interrupt {
-        Interrupt::Cancelled => Failure::new(TOOL_OUTCOME_UNKNOWN, "the call was cancelled"),
+        Interrupt::Cancelled => Failure::new(
+            TOOL_OUTCOME_UNKNOWN,
+            "the call was cancelled, or broken off since iris-mcp is ending; its outcome is unknown",
+        ),
         Interrupt::OutcomeUnknown { target, reason } => Failure::new(
             TOOL_OUTCOME_UNKNOWN,
             format!("the call to {target} was sent and its outcome is unknown: {reason}"),
@@ -72,8 +75,8 @@ pub(super) fn interrupted(interrupt: &Interrupt, call_id: &CallId, name: &str) -
 
 /// Makes the reply to a call that was made, whatever it came to.
 ///
-/// Failures are results with `isError`, so that the model can read them; an error is only
-/// returned for a call that nobody waits for any more.
+/// Failures are results with `isError`, so that the model can read them; so is a call that was
+/// cancelled, which is read where we are ending and the client is still there.
 pub(super) fn reply(
     outcome: Result<ToolResult, Interrupt>,
     call_id: &CallId,
@@ -81,7 +84,6 @@ pub(super) fn reply(
 ) -> Result<Value, ErrorData> {
     let mut result: ToolResult = match outcome {
         Ok(result) => result,
-        Err(Interrupt::Cancelled) => return Err(cancelled()),
         Err(interrupt) => interrupted(&interrupt, call_id, ""),
     };
     if let Some(error) = missing_capability(&result, form.era) {
@@ -294,7 +296,7 @@ pub(super) fn void_state() -> ErrorData {
     ErrorData::invalid_params(message, Some(json!({"code": REQUEST_STATE_INVALID})))
 }
 
-/// Makes the error for a request that was given up; nobody reads it but on our shutdown.
+/// Makes the error for a request, other than a call, that was given up; it is read on our shutdown only.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the call was cancelled", None)
 }

@@ -58,8 +58,9 @@ where
 
 async fn serve_until_closed(gateway: Gateway, input: Reader, output: Writer) -> io::Result<()> {
     let limit = gateway.config().max_message_bytes;
-    let connection = gateway.parts().shutdown.child();
-    let stream = Stream::new(input, output, limit);
+    // Not one of the shutdown, at which the last answers go out first.
+    let connection = CancellationToken::new();
+    let stream = Stream::new(input, output, limit).until(gateway.parts().shutdown.child());
     let (input_ended, open) = (stream.input_ended.clone(), Arc::clone(&stream.open));
     let deaf = Arc::clone(&stream.deaf);
     let serving = serve_server_with_ct(gateway, Opening(stream), connection.clone());
@@ -168,6 +169,8 @@ struct Stream {
     answering: Option<BoxFuture<'static, ()>>,
     /// Cancelled when nothing more can come.
     input_ended: CancellationToken,
+    /// Cancelled when nothing more is to come.
+    ending: CancellationToken,
     deaf: Arc<Deaf>,
 }
 
@@ -181,8 +184,14 @@ impl Stream {
             begun: false,
             answering: None,
             input_ended: CancellationToken::new(),
+            ending: CancellationToken::new(),
             deaf: Arc::default(),
         }
+    }
+
+    /// Takes the end of a run for the end of the input.
+    fn until(self, ending: CancellationToken) -> Self {
+        Self { ending, ..self }
     }
 
     fn read(&self, line: &Line) -> Read {
@@ -282,6 +291,7 @@ impl Transport<RoleServer> for Stream {
             let line = tokio::select! {
                 biased;
                 () = self.deaf.since.cancelled() => Ok(None),
+                () = self.ending.cancelled() => Ok(None),
                 line = self.input.next() => line,
             };
             let line = match line {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Drained, Shutdown, Signal, ignored, signals};
+use super::{Drained, ECHO, Shutdown, Signal, ignored, signals};
 
 #[tokio::test(start_paused = true)]
 async fn drain_waits_for_tasks_that_heed_the_token() {
@@ -35,6 +35,24 @@ async fn a_signal_is_named() {
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM).unwrap();
     assert_eq!(signals.next().await, Signal::Terminate);
     assert_eq!(Signal::Terminate.to_string(), "SIGTERM");
+}
+
+#[tokio::test]
+async fn a_second_signal_is_one_that_does_not_come_with_the_first() {
+    let raise = || nix::sys::signal::raise(nix::sys::signal::Signal::SIGHUP).unwrap();
+    let (mut early, mut late) = (signals().unwrap(), signals().unwrap());
+    raise();
+    let mut second = std::pin::pin!(early.second());
+    tokio::select! {
+        biased;
+        _ = &mut second => panic!("there was one only"),
+        _ = late.next() => {}
+    }
+    raise();
+    let echo = tokio::time::timeout(ECHO + Duration::from_millis(100), &mut second);
+    assert!(echo.await.is_err(), "it came with the first");
+    raise();
+    assert_eq!(second.await, Signal::Hangup);
 }
 
 #[test]

@@ -138,8 +138,15 @@ impl Gateway {
     /// Starts `iris-mcp serve --http 127.0.0.1:0` with further arguments.
     #[track_caller]
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, |_| {})
+    }
+
+    /// Starts it, its command changed first.
+    #[track_caller]
+    pub(crate) fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let mut command = command(exe());
         command.args(["serve", "--http", "127.0.0.1:0"]).args(arguments).stdout(Stdio::null());
+        change(&mut command);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stderr = Arc::new(Mutex::new(String::new()));
         let urls = watch(child.stderr.take().expect("a pipe"), Arc::clone(&stderr));
@@ -155,11 +162,20 @@ impl Gateway {
         }
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
     /// Asks it to end, and waits until it does; returns its exit code and how long that took.
     #[track_caller]
     pub(crate) fn terminate(&mut self) -> (Option<i32>, Duration) {
-        let pid = Pid::from_raw(self.child.id().cast_signed());
-        kill(pid, Signal::SIGTERM).expect("running");
+        kill(self.pid(), Signal::SIGTERM).expect("running");
+        self.wait()
+    }
+
+    /// Waits until it ends; returns its exit code and how long that took.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> (Option<i32>, Duration) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our child") {

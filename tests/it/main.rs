@@ -18,6 +18,7 @@ mod conformance;
 mod discovery;
 mod example;
 mod examples;
+mod faults;
 mod fixture;
 mod http;
 mod inputs;

@@ -1,6 +1,8 @@
 //! Children start, talk, end, and leave nothing behind, whoever is killed.
 
+mod ends;
 mod host;
+mod rounds;
 pub(crate) mod traces;
 
 use std::collections::BTreeMap;

@@ -35,7 +35,7 @@ fn marked(options: Value) -> (Home, Mark) {
 fn nothing_but_the_protocol_is_on_standard_output() {
     let home = Home::with_up(json!({"tools": ["echo", "noise", "fail", "crash"], "banner": true}));
     let mut session = Session::start_with(&home.arguments(), |command| {
-        command.env("IRIS_MCP_LOG", "trace").env("RUST_BACKTRACE", "1");
+        command.env("IRIS_MCP_LOG", "trace,rmcp=trace").env("RUST_BACKTRACE", "1");
     });
     session.initialize();
     assert_eq!(session.tools().len(), 4);

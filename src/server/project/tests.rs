@@ -95,7 +95,7 @@ fn each_era_gets_its_own_form() {
 }
 
 #[test]
-fn an_unknown_outcome_is_a_result_and_a_cancelled_call_is_none() {
+fn a_call_that_was_cancelled_or_has_an_unknown_outcome_is_a_result() {
     let interrupt =
         Interrupt::OutcomeUnknown { target: "up".into(), reason: "it went away".into() };
     check(
@@ -107,8 +107,16 @@ fn an_unknown_outcome_is_a_result_and_a_cancelled_call_is_none() {
             "_meta": {"iris/result": {"call_id": "call", "code": "TOOL_OUTCOME_UNKNOWN", "retryable": false, "details": {"upstream": "up"}}}
         }),
     );
-    let form = Form { era: Era::Legacy, links: true, paths: true };
-    assert!(reply(Err(Interrupt::Cancelled), &CallId::new("call"), form).is_err());
+    // It is read where we are ending.
+    check(
+        Err(Interrupt::Cancelled),
+        Era::Legacy,
+        json!({
+            "content": [{"type": "text", "text": "Error[TOOL_OUTCOME_UNKNOWN]: the call was cancelled, or broken off since iris-mcp is ending; its outcome is unknown"}],
+            "isError": true,
+            "_meta": {"iris/result": {"call_id": "call", "code": "TOOL_OUTCOME_UNKNOWN", "retryable": false}}
+        }),
+    );
 }
 
 #[test]

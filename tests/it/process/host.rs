@@ -123,8 +123,18 @@ type Orders = tokio::io::Lines<tokio::io::BufReader<tokio::io::Stdin>>;
 async fn family(mark: &str, mut orders: Orders) {
     let processes = Processes::new(config(), Shutdown::new());
     let mark = Mark::from(mark);
-    let mut child = processes.spawn(marked(&mark, "sh", &["-c", STUBBORN])).await.unwrap();
-    child.stdout.as_mut().unwrap().read_exact(&mut [0; 22]).await.unwrap();
+    let mut child = match std::env::var("IT_FAMILY") {
+        Ok(line) => {
+            let line: Vec<String> = serde_json::from_str(&line).unwrap();
+            let args: Vec<&str> = line[1..].iter().map(String::as_str).collect();
+            processes.spawn(marked(&mark, &line[0], &args)).await.unwrap()
+        }
+        Err(_) => {
+            let mut child = processes.spawn(marked(&mark, "sh", &["-c", STUBBORN])).await.unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 22]).await.unwrap();
+            child
+        }
+    };
     println!("{PREFIX}{} {}", child.guard_pid(), child.pid());
     while let Some(order) = orders.next_line().await.unwrap() {
         match order.as_str() {

@@ -45,6 +45,11 @@ impl Mark {
             .collect()
     }
 
+    /// Returns how many of those that carry the mark ignore `SIGTERM`.
+    pub(crate) fn deaf(&self) -> usize {
+        self.bearers().into_iter().filter(|pid| is_deaf(*pid)).count()
+    }
+
     /// Fails if anything carries the mark.
     #[track_caller]
     pub(crate) fn has_vanished(&self) {
@@ -77,15 +82,23 @@ fn processes() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
 }
 
+/// Reports whether a process ignores `SIGTERM`.
+pub(crate) fn is_deaf(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) & (1 << (Signal::SIGTERM as i32 - 1)) != 0
+}
+
+/// Returns the parent of a process.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Returns the children of a process, zombies included.
-pub(crate) fn children(parent: Pid) -> Vec<i32> {
-    processes()
-        .filter(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-            fields.split_ascii_whitespace().nth(1) == Some(&parent.to_string())
-        })
-        .collect()
+pub(crate) fn children(of: Pid) -> Vec<i32> {
+    processes().filter(|pid| parent(*pid) == Some(of.as_raw())).collect()
 }
 
 /// Waits until `condition` holds, and fails if it does not within three seconds.
