@@ -368,4 +368,6 @@ fn parse(line: &[u8]) -> Read {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

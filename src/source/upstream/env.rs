@@ -306,4 +306,6 @@ impl fmt::Debug for Endpoint {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
