@@ -23,14 +23,16 @@ use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
 use crate::registry::view::View;
-use crate::registry::{Catalogue, NameConflict, Publication, Registry, State};
-use crate::server::{self, Gateway, Parts, http, stdio};
+use crate::registry::{NameConflict, Publication, Registry, State};
+use crate::server::{self, Gateway, Parts, http, project, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
 use crate::source::upstream::Upstreams;
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::{PathError, Workspace};
+
+pub use crate::registry::Catalogue;
 
 /// How long the tasks of a run may take to end before they are left behind.
 const GRACE: Duration = Duration::from_secs(8);
@@ -193,16 +195,23 @@ impl App {
 
     /// Waits until no source is starting any more; `tell` gets the names of those that are, each
     /// time they change.
-    pub async fn watched(&self, mut tell: impl FnMut(&[&str])) -> Arc<Catalogue> {
-        let mut changed = self.registry.changed();
-        loop {
-            changed.mark_unchanged();
-            let catalogue = self.registry.snapshot();
-            let starting = catalogue.sources().iter().filter(|one| one.state == State::Starting);
-            let starting: Vec<&str> = starting.map(|source| source.source.as_str()).collect();
-            tell(&starting);
-            if starting.is_empty() || changed.changed().await.is_err() {
-                return catalogue;
+    pub fn watched<F: FnMut(&[&str])>(
+        &self,
+        mut tell: F,
+    ) -> impl Future<Output = Arc<Catalogue>> + use<F> {
+        let registry = Arc::clone(&self.registry);
+        async move {
+            let mut changed = registry.changed();
+            loop {
+                changed.mark_unchanged();
+                let catalogue = registry.snapshot();
+                let starting = catalogue.sources().iter();
+                let starting = starting.filter(|source| source.state == State::Starting);
+                let starting: Vec<&str> = starting.map(|source| source.source.as_str()).collect();
+                tell(&starting);
+                if starting.is_empty() || changed.changed().await.is_err() {
+                    return catalogue;
+                }
             }
         }
     }
@@ -221,7 +230,7 @@ impl App {
     ///
     /// A required upstream that failed is an error where the run is to end with it.
     pub async fn settled(&self) -> Result<Arc<Catalogue>, StartError> {
-        settled(&self.registry, &self.upstreams, self.on_failure).await
+        with_required(self.registry.settled().await, &self.upstreams, self.on_failure)
     }
 
     /// Serves until the client is gone, a signal comes, or a required upstream fails.
@@ -273,12 +282,16 @@ impl App {
         }
     }
 
-    /// Waits for a required upstream to fail.
+    /// Waits for a required upstream to fail while any source is starting; others are not waited
+    /// for then.
     fn failed(&self) -> impl Future<Output = StartError> + use<> {
         let (registry, upstreams, on_failure) =
             (Arc::clone(&self.registry), self.upstreams.clone(), self.on_failure);
         async move {
-            match settled(&registry, &upstreams, on_failure).await {
+            let is_known = |catalogue: &Catalogue| {
+                catalogue.is_settled() || upstreams.required_failure(catalogue).is_some()
+            };
+            match with_required(registry.until(is_known).await, &upstreams, on_failure) {
                 Err(error) => error,
                 Ok(_) => std::future::pending().await,
             }
@@ -328,6 +341,16 @@ impl App {
         let result = executor.call(asked, cx, approver).await?;
         exposure.disclose(&session, &result);
         Ok(result)
+    }
+
+    /// Returns a result as a client of the newer era gets it, for those who print it.
+    pub fn wire(result: ToolResult) -> serde_json::Value {
+        project::whole(result)
+    }
+
+    /// Says that artifacts cannot be kept, if they cannot, and where that was tried; blocks.
+    pub fn unkept(&self) -> Option<String> {
+        self.gateway.parts().artifacts.probe().err().map(|error| error.to_string())
     }
 }
 
@@ -407,12 +430,12 @@ fn visible_context_tools(
     if are_visible { tools.into() } else { Vec::new() }
 }
 
-async fn settled(
-    registry: &Registry,
+/// Refuses a catalogue without a required upstream where the run is to end with that.
+fn with_required(
+    catalogue: Arc<Catalogue>,
     upstreams: &Upstreams,
     on_failure: OnFailure,
 ) -> Result<Arc<Catalogue>, StartError> {
-    let catalogue = registry.settled().await;
     if on_failure == OnFailure::Stop
         && let Some((server, reason)) = upstreams.required_failure(&catalogue)
     {

@@ -106,14 +106,9 @@ pub struct Listed {
 /// Why something could not be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is nowhere to keep it.
-    #[error("the artifact folder {} cannot be used: {error}; artifacts.dir says where else", folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    /// There is nowhere to keep it: the folders that were tried, and what the system said.
+    #[error("{}; artifacts.dir says where else", place::unusable(.0))]
+    Folder(Vec<(PathBuf, io::Error)>),
     /// It could not be written.
     #[error("the artifact could not be written in {}: {error}", folder.display())]
     Write {
@@ -376,16 +371,23 @@ impl ArtifactStore {
             folder.folder(Path::new(Area::Results.folder()))?;
             Ok(folder)
         });
+        let ours = self.workspace.root().join(FOLDER);
         let error = match (writable, fallback) {
             (Ok(folder), _) => return Ok(folder),
             (Err(error), None) => error,
             (Err(error), Some(fallback)) => {
                 let folder = fallback.display().to_string();
                 tracing::info!(%error, folder, "the workspace cannot be written; artifacts go elsewhere");
-                return place::open(fallback);
+                return place::open(fallback).map_err(|other| match other {
+                    StoreError::Folder(mut tried) => {
+                        tried.insert(0, (ours, error));
+                        StoreError::Folder(tried)
+                    }
+                    other => other,
+                });
             }
         };
-        Err(StoreError::Folder { folder: self.workspace.root().join(FOLDER), error })
+        Err(StoreError::Folder(vec![(ours, error)]))
     }
 }
 

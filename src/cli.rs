@@ -11,6 +11,7 @@ mod search;
 mod serve;
 mod terminal;
 mod tools;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ use crate::process;
 use crate::telemetry::{self, TelemetryError};
 
 use self::flags::{Flags, Serving};
-use self::terminal::{has_colours, say};
+use self::terminal::{has_colours, is_capable, say};
 
 /// Serves the tools of an Iris agent, and of any number of MCP servers, as one MCP server.
 #[derive(Debug, Parser)]
@@ -117,9 +118,9 @@ pub fn run() -> ExitCode {
         match cli.command {
             Command::Serve(serve) => Box::pin(serve.run()).await,
             Command::Check(check) => Box::pin(check.run()).await,
-            Command::Tools(tools) => tools.run().await,
-            Command::Search(search) => search.run().await,
-            Command::Call(call) => call.run().await,
+            Command::Tools(tools) => Box::pin(tools.run()).await,
+            Command::Search(search) => Box::pin(search.run()).await,
+            Command::Call(call) => Box::pin(call.run()).await,
             Command::Completions(_) | Command::Man(_) | Command::Init(_) | Command::Schema(_) => {
                 Ok(Exit::Ok)
             }
@@ -151,16 +152,23 @@ fn finish(result: Result<Exit, CliError>) -> ExitCode {
 fn prepare(flags: Flags, serving: Option<Serving>) -> Result<(Config, process::Config), CliError> {
     let host = host()?;
     let mut settings = flags.settings(&host);
-    let filter =
-        if serving.is_some() { telemetry::SERVER_FILTER } else { telemetry::COMMAND_FILTER };
+    let serves = serving.is_some();
+    let filter = if serves { telemetry::SERVER_FILTER } else { telemetry::COMMAND_FILTER };
     if let Some(serving) = serving {
         serving.add_to(&mut settings, &host);
     }
     let settings = config::complete(settings, &host)?;
     let color = has_colours(&std::io::stderr());
-    telemetry::start(config::telemetry(&settings, filter, color))?;
+    let mut log = config::telemetry(&settings, filter, color);
+    log.clears = is_capable(&std::io::stderr());
+    telemetry::start(log)?;
     let processes = process::Config { exe: host.exe.clone() };
-    Ok((Config::build(settings, &host)?, processes))
+    let mut config = Config::build(settings, &host)?;
+    if !serves {
+        // Nobody is served, so a gateway with the same settings may be running.
+        config.http = None;
+    }
+    Ok((config, processes))
 }
 
 fn host() -> Result<Host, CliError> {

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod artifacts;
 pub mod discovery;
 pub mod environment;
+mod mistaken;
 pub mod operator;
 pub mod schema;
 pub mod settings;
@@ -107,12 +108,24 @@ pub struct Host {
     pub exe: Option<PathBuf>,
 }
 
+impl Host {
+    /// Says whether a folder holds so much that somebody should have named it: `/`, or the home.
+    pub fn is_too_much(&self, folder: &Path) -> bool {
+        let home = self.environment.get("HOME");
+        let home = home.and_then(|home| Path::new(home).canonicalize().ok());
+        folder.parent().is_none() || home.as_deref() == Some(folder)
+    }
+}
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file is not what it should be.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// An agent file is not what it should be, for each of these reasons.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Agent(Vec<DocumentError>),
     /// An MCP file is not what it should be.
     #[error(transparent)]
     Mcp(#[from] mcp::LoadError),
@@ -158,6 +171,9 @@ impl ConfigError {
     pub fn render(&self) -> String {
         match self {
             Self::Document(error) => error.render(),
+            Self::Agent(errors) => {
+                errors.iter().map(DocumentError::render).collect::<Vec<_>>().join("\nerror: ")
+            }
             Self::Mcp(mcp::LoadError::Document(error)) => error.render(),
             error => error.to_string(),
         }
@@ -184,7 +200,7 @@ pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> tele
         settings::LogFormat::Json => telemetry::Format::Json,
     };
     let filter = filter.unwrap_or_else(|| default_filter.to_owned());
-    telemetry::Config { file, format, filter, color }
+    telemetry::Config { file, format, filter, color, clears: false }
 }
 
 impl Config {
@@ -195,7 +211,8 @@ impl Config {
 
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
-        let agent = settings.agent.as_deref().map(Agent::read).transpose()?;
+        let agent = settings.agent.as_deref().map(Agent::read).transpose();
+        let agent = agent.map_err(ConfigError::Agent)?;
         let mcp_files = settings.mcp.clone().unwrap_or_default();
         let workspace = workspace(&settings, agent.as_ref(), host)?;
         let on_failure = match (&agent, settings.keep_going) {
@@ -211,7 +228,7 @@ impl Config {
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
         let keep = settings.artifacts.keep(agent.is_some());
         let upstream = upstreams(&settings, files, &workspace, host, on_failure)
-            .map_err(|error| Agent::bad_servers(agent.as_ref(), error))?;
+            .map_err(|error| bad_servers(agent.as_ref(), &mcp_files, error))?;
         let upstream = upstream::Config { keep, ..upstream };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
@@ -253,6 +270,14 @@ impl Config {
             tools: Vec::new(),
             middleware: Vec::new(),
         })
+    }
+}
+
+/// Says of a mistake in MCP files where it begins.
+fn bad_servers(agent: Option<&Agent>, files: &[PathBuf], error: mcp::LoadError) -> ConfigError {
+    match files.iter().find_map(|file| mistaken::agent_file(file)) {
+        Some(error) => error.into(),
+        None => Agent::bad_servers(agent, error),
     }
 }
 
@@ -313,15 +338,17 @@ fn workspace(
     }
     let folder = resolve(Path::new(".")).map_err(unusable)?;
     // Upstreams alone have no file tools; the folder is only where they start.
-    if is_too_much(&folder, host) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
+    if host.is_too_much(&folder) && settings.mcp.as_ref().is_none_or(Vec::is_empty) {
         return Err(ConfigError::UnsaidWorkspace(folder));
     }
     Ok(folder)
 }
 
+/// Says who answers; where the operator wants tools asked for, that is not left to the client
+/// unless he says that, too.
 fn approval(said: Option<Approval>, only_mcp: bool) -> ApprovalMode {
     match said {
-        None if only_mcp => ApprovalMode::Client,
+        None if only_mcp => ApprovalMode::ClientUnlessAsked,
         None | Some(Approval::Ask) => ApprovalMode::Ask,
         Some(Approval::Client) => ApprovalMode::Client,
         Some(Approval::Deny) => ApprovalMode::Deny,
@@ -334,14 +361,8 @@ fn artifacts(
     workspace: &Path,
     host: &Host,
 ) -> artifact::Config {
-    let is_said = settings.workspace.is_some() || agent.is_some() || !is_too_much(workspace, host);
+    let is_said = settings.workspace.is_some() || agent.is_some() || !host.is_too_much(workspace);
     settings.artifacts.config(workspace, is_said, host)
-}
-
-/// Says whether a folder holds so much that somebody should have named it.
-fn is_too_much(folder: &Path, host: &Host) -> bool {
-    let home = host.environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
-    folder.parent().is_none() || home.as_deref() == Some(folder)
 }
 
 fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError> {

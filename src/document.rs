@@ -3,7 +3,8 @@
 //! JSON5, TOML and YAML come to the same [`Node`]s, so that whoever reads a file, by hand or
 //! through serde, can say of every mistake where it is: file, line, column and path. Reading is
 //! strict: a boolean is only a boolean, a number only a finite number, a key is given once. No
-//! message repeats a value, since files of this kind hold secrets.
+//! message repeats a value, since files of this kind hold secrets; of the line that is shown with
+//! it, they are [masked](mask).
 
 pub mod decode;
 pub mod error;
@@ -11,7 +12,9 @@ pub mod hint;
 pub mod node;
 pub mod path;
 
+mod gather;
 mod json5;
+mod mask;
 mod source;
 mod toml;
 mod yaml;
@@ -97,6 +100,11 @@ impl Document {
     /// Returns the path the document was parsed under.
     pub fn path(&self) -> &Path {
         self.source.path()
+    }
+
+    /// Returns the language it is written in.
+    pub fn format(&self) -> Format {
+        self.source.format()
     }
 
     /// Decodes the whole document.

@@ -39,6 +39,9 @@ pub const TOOL_NOT_ALLOWED: ErrorCode = ErrorCode::new("TOOL_NOT_ALLOWED");
 /// The name is not in the catalogue, or not for this caller.
 pub const NOT_FOUND: ErrorCode = ErrorCode::new("NOT_FOUND");
 
+/// The longest name that others are looked for, in bytes; no more of it is shown.
+const LONGEST: usize = 256;
+
 /// How alike a name must be to be offered instead, between 0 and 1.
 const NEAR: f64 = 0.75;
 
@@ -125,22 +128,48 @@ pub enum Unresolved {
     Unknown {
         /// Similar names that do, best first.
         nearest: Vec<String>,
+        /// The server whose tool it may be, where that is not there, and why.
+        missing: Option<Missing>,
     },
     /// It has to be found by a search first, or `call_tool` was called wrongly.
     Refused(Failure),
 }
+
+/// A server whose tools are not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub server: String,
+    /// Why it failed, in short; without one it is still starting.
+    pub failed: Option<String>,
+}
+
 impl Unresolved {
     /// Makes the failure that a caller without a protocol gets.
     pub fn into_failure(self, name: &str) -> Failure {
         match self {
             Self::Refused(failure) => failure,
-            Self::Unknown { nearest } => {
-                let hint = match nearest.as_slice() {
-                    [] => String::new(),
-                    nearest => format!("; did you mean {}?", nearest.join(" or ")),
+            Self::Unknown { nearest, missing } => {
+                let hint = match (&missing, nearest.as_slice()) {
+                    (Some(Missing { server, failed: Some(reason) }), _) => {
+                        format!(
+                            "; the server {server} failed, so its tools are not there: {reason}"
+                        )
+                    }
+                    (Some(Missing { server, failed: None }), _) => {
+                        format!("; the server {server} is still starting; try again later")
+                    }
+                    (None, []) => String::new(),
+                    (None, nearest) => format!("; did you mean {}?", nearest.join(" or ")),
                 };
-                Failure::new(NOT_FOUND, format!("unknown tool: {name}{hint}"))
-                    .with_detail("nearest", nearest)
+                let shown: String = name.chars().take(LONGEST).collect();
+                let more = if shown.len() < name.len() { "…" } else { "" };
+                let message = format!("unknown tool: {shown}{more}{hint}");
+                let failure = Failure::new(NOT_FOUND, message).with_detail("nearest", nearest);
+                match missing {
+                    Some(Missing { server, .. }) => failure.with_detail("upstream", server),
+                    None => failure,
+                }
             }
         }
     }
@@ -239,10 +268,7 @@ impl Exposure {
     /// one that could be a tool of a source that still starts. (N1, N2, N5)
     pub fn is_certain(&self, catalogue: &Catalogue, name: &str) -> bool {
         let starting = catalogue.sources().iter().filter(|source| source.state == State::Starting);
-        let word = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '_' };
-        let mut prefixes = starting.map(|source| {
-            format!("mcp__{}__", source.source.chars().map(word).collect::<String>())
-        });
+        let mut prefixes = starting.map(|source| prefix(&source.source));
         // What finds and calls others is not asked before all of them are there.
         let is_whole = |tool: &ToolDefinition| {
             tool.presence == Presence::Always && self.config.view.is_available(tool)
@@ -299,7 +325,7 @@ impl Exposure {
         let surface = self.surface(catalogue);
         let Some(tool) = self.find(catalogue, name) else {
             let nearest = self.nearest(catalogue, session, name);
-            return Err(Unresolved::Unknown { nearest });
+            return Err(Unresolved::Unknown { nearest, missing: missing(catalogue, name) });
         };
         if Arc::ptr_eq(tool, &self.call_tool) {
             let Inner { name, arguments } =
@@ -345,6 +371,10 @@ impl Exposure {
     }
 
     fn nearest(&self, catalogue: &Catalogue, session: &Session, name: &str) -> Vec<String> {
+        // A comparison takes time for each letter of the one with each of the other.
+        if name.len() > LONGEST {
+            return Vec::new();
+        }
         let surface = self.surface(catalogue);
         let names = surface.names();
         let callable = catalogue.tools().iter();
@@ -365,6 +395,32 @@ impl Exposure {
         scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
         scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
     }
+}
+
+/// Returns what the canonical names of a server's tools begin with. (N1, N2, N5)
+fn prefix(server: &str) -> String {
+    format!("mcp__{}__", worded(server))
+}
+
+fn worded(name: &str) -> String {
+    name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect()
+}
+
+/// Finds the server that is not there and would have a tool of this name.
+fn missing(catalogue: &Catalogue, name: &str) -> Option<Missing> {
+    let absent = catalogue.sources().iter().filter_map(|source| {
+        let failed = match &source.state {
+            State::Ready => return None,
+            State::Starting => None,
+            State::Failed(cause) => Some(cause.brief()),
+        };
+        Some(Missing { server: source.source.clone(), failed })
+    });
+    // Some write the server's name as it is in the file.
+    let name = worded(name);
+    let its = absent.filter(|source| name.starts_with(&prefix(&source.server)));
+    // The name of one server may begin as another's.
+    its.max_by_key(|source| source.server.len())
 }
 
 /// Makes the failure of a call that a search has to come before.

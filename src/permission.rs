@@ -295,10 +295,15 @@ impl Grants for NoGrants {
 }
 
 impl Request {
+    /// Says whether a rule of the operator's own wants the call to be asked for.
+    pub fn is_asked_for(&self) -> bool {
+        self.rule == ASKED_FOR
+    }
+
     /// Says which setting would let the call run unasked.
     pub fn way_out(&self) -> String {
         let tool = &self.tool;
-        if self.rule == ASKED_FOR {
+        if self.is_asked_for() {
             return format!("without that rule {tool} is not asked for");
         }
         format!("`--permit {tool}` allows it")

@@ -6,6 +6,7 @@
 //! lasts. The order of publishers, then of tools within a publication, is the order of listing.
 
 mod apart;
+mod cause;
 pub mod diagnostic;
 pub mod offered;
 pub mod view;
@@ -17,6 +18,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 pub use self::apart::Apart;
+pub use self::cause::Cause;
 pub use self::diagnostic::Diagnostic;
 use self::offered::Offered;
 use crate::relay::{Events, Kind, Offers, Relay};
@@ -75,8 +77,8 @@ pub enum State {
     Starting,
     /// It is ready.
     Ready,
-    /// It failed, for the reason given.
-    Failed(String),
+    /// It failed, and why.
+    Failed(Cause),
 }
 
 /// A complete, immutable list of what can be called.

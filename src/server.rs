@@ -14,6 +14,7 @@ pub mod envelope;
 mod greet;
 pub mod http;
 pub mod list;
+mod message;
 mod page;
 mod parked;
 pub mod port;

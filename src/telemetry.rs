@@ -7,16 +7,22 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
-/// What a server logs unless said otherwise: what we decide, and of libraries only what failed.
-///
-/// The protocol library logs whole messages from `info` on, which may hold secrets.
-pub const SERVER_FILTER: &str = "info,rmcp=error";
+/// What a server logs unless said otherwise: what we decide.
+pub const SERVER_FILTER: &str = "info";
 /// What any other command logs unless said otherwise: what went wrong.
 ///
 /// What is wrong with upstream servers they report themselves.
-pub const COMMAND_FILTER: &str = "warn,rmcp=error,iris_mcp::source::upstream=off";
+pub const COMMAND_FILTER: &str = "warn,iris_mcp::source::upstream=off";
+
+/// What our own lines are logged under.
+const OURS: &str = "iris_mcp";
+/// The modules that people ask for; others can be named, but are not suggested.
+const MODULES: [&str; 7] = [OURS, "axum", "hyper", "hyper_util", "reqwest", "rmcp", "rustls"];
+/// The levels, as a filter has them.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// What is logged, how and where.
 #[derive(Clone, Debug)]
@@ -25,10 +31,12 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The form of a line.
     pub format: Format,
-    /// A level, or levels by module.
+    /// A level for what we say, or levels by module; a library that is not named says its errors.
     pub filter: String,
     /// Whether lines on standard error are coloured.
     pub color: bool,
+    /// Whether what stands on the last line of standard error goes before each of our lines.
+    pub clears: bool,
 }
 
 /// The form of a line of the log.
@@ -65,13 +73,27 @@ pub enum TelemetryError {
         /// What is wrong with it.
         error: tracing_subscriber::filter::ParseError,
     },
+    /// A part of the filter is neither a level nor a module with one.
+    #[error(
+        "the log filter has `{part}`, which {problem}; the levels are `off`, `error`, `warn`, `info`, \
+         `debug` and `trace`, for one module as in `info,iris_mcp=trace`{}",
+        nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    )]
+    Part {
+        /// The part.
+        part: String,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// What may have been meant.
+        nearest: Option<&'static str>,
+    },
 }
 
 /// Begins to log, for the rest of the process.
 pub fn start(config: Config) -> Result<(), TelemetryError> {
-    let Config { file, format, filter, color } = config;
-    let filter = EnvFilter::try_new(&filter)
-        .map_err(|error| TelemetryError::Filter { filter: filter.clone(), error })?;
+    let Config { file, format, filter, color, clears } = config;
+    let filter = EnvFilter::try_new(directives(&filter)?)
+        .map_err(|error| TelemetryError::Filter { filter, error })?;
     let ansi = color && file.is_none();
     let writer = match file {
         Some(file) => {
@@ -83,6 +105,7 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
             }
             BoxMakeWriter::new(Mutex::new(opened))
         }
+        None if clears => BoxMakeWriter::new(|| Clearing),
         None => BoxMakeWriter::new(io::stderr),
     };
     let builder =
@@ -101,10 +124,109 @@ pub fn start(config: Config) -> Result<(), TelemetryError> {
     Ok(())
 }
 
+/// A terminal on whose last line something may stand for a while.
+struct Clearing;
+
+impl io::Write for Clearing {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // In one piece, so that nothing comes between.
+        io::stderr().write_all(&[b"\r\x1b[2K", line].concat())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// Returns the directives that a filter of ours stands for.
+///
+/// A level alone is one for what we say. The protocol library logs whole messages from `info` on,
+/// which may hold secrets, and others log each request: of libraries that are not named, only
+/// errors are logged.
+fn directives(filter: &str) -> Result<String, TelemetryError> {
+    let (mut ours, mut named) = (None, Vec::new());
+    for part in filter.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.split_once(['=', '[']) {
+            // A number is a level, too.
+            None => match part.parse::<LevelFilter>() {
+                Ok(level) => ours = Some(level),
+                Err(_) => return Err(refused(part, "is no level", nearest(part, &LEVELS))),
+            },
+            Some((target, _)) => {
+                let module = target.split("::").next().unwrap_or_default();
+                let meant = nearest(module, &MODULES).filter(|_| !MODULES.contains(&module));
+                if meant.is_some() {
+                    return Err(refused(part, "names no module", meant));
+                }
+                named.push(part.to_owned());
+            }
+        }
+    }
+    let all = ours.map(|level| match level {
+        LevelFilter::OFF => vec!["off".to_owned()],
+        level => vec!["error".to_owned(), format!("{OURS}={level}")],
+    });
+    // Of two for one module the later wins, so those that name it come last.
+    Ok(all.into_iter().flatten().chain(named).collect::<Vec<_>>().join(","))
+}
+
+fn refused(part: &str, problem: &'static str, nearest: Option<&'static str>) -> TelemetryError {
+    TelemetryError::Part { part: part.to_owned(), problem, nearest }
+}
+
+/// Returns the name that may have been meant, with a letter in four wrong.
+fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str> {
+    let word = word.to_lowercase().replace('-', "_");
+    let near = |name: &&str| strsim::osa_distance(&word, name) <= (name.len() / 4).max(1);
+    known.iter().copied().filter(near).min_by_key(|name| strsim::osa_distance(&word, name))
+}
+
 /// Says whether a file is what our standard output goes to; a device such as `/dev/null` never is.
 pub(crate) fn is_standard_output(file: &std::fs::File) -> io::Result<bool> {
     let file = file.metadata()?;
     let output = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
     let device = output.file_type().is_char_device();
     Ok(!device && (file.dev(), file.ino()) == (output.dev(), output.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMAND_FILTER, EnvFilter, SERVER_FILTER, directives};
+
+    #[test]
+    fn a_level_is_one_for_what_we_say_and_of_libraries_errors_are_logged() {
+        for (filter, expected) in [
+            (SERVER_FILTER, "error,iris_mcp=info"),
+            (COMMAND_FILTER, "error,iris_mcp=warn,iris_mcp::source::upstream=off"),
+            ("info", "error,iris_mcp=info"),
+            ("TRACE", "error,iris_mcp=trace"),
+            ("2", "error,iris_mcp=warn"),
+            ("off", "off"),
+            ("iris_mcp=trace, info", "error,iris_mcp=info,iris_mcp=trace"),
+            ("warn,rmcp=debug", "error,iris_mcp=warn,rmcp=debug"),
+            ("my_crate=debug", "my_crate=debug"),
+            ("iris_mcp[call{id=1}]=debug", "iris_mcp[call{id=1}]=debug"),
+            ("", ""),
+        ] {
+            let made = directives(filter).unwrap();
+            assert_eq!(made, expected, "{filter}");
+            assert!(EnvFilter::try_new(made).is_ok(), "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_with_the_one_that_was_meant() {
+        for (filter, problem, nearest) in [
+            ("wran", "`wran`, which is no level", "did you mean `warn`?"),
+            ("info,debgu", "`debgu`, which is no level", "did you mean `debug`?"),
+            ("iris_mcp", "`iris_mcp`, which is no level", "`info,iris_mcp=trace`"),
+            ("rcmp=info", "`rcmp=info`, which names no module", "did you mean `rmcp`?"),
+            ("iris-mcp=info", "`iris-mcp=info`, which", "did you mean `iris_mcp`?"),
+        ] {
+            let error = directives(filter).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.ends_with(nearest), "{filter}: {error}");
+            assert!(error.contains("`off`, `error`, `warn`, `info`, `debug` and `trace`"));
+        }
+    }
 }

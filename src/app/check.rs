@@ -51,6 +51,8 @@ pub struct Check {
     pub not_used: Vec<String>,
     /// What the agent file turns on and this version does not have.
     pub not_built: Vec<String>,
+    /// Why long results, images and files cannot be kept; none where they can.
+    pub unkept: Option<String>,
     /// Settings that concern nothing there is.
     pub idle: Vec<Idle>,
 }
@@ -86,7 +88,7 @@ pub struct Server {
     pub deferred: Cost,
     /// Why it failed.
     pub error: Option<String>,
-    /// What it wrote to standard error before it failed.
+    /// What it wrote before it failed, to standard error or else to standard output.
     pub stderr: Vec<String>,
     /// What was left out, renamed or put right.
     pub diagnostics: Vec<Diagnostic>,
@@ -167,6 +169,8 @@ impl App {
         problems.extend(servers.iter().filter_map(problem));
         let idle = self.idle(&said, &servers, catalogue);
         problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
+        let unkept = self.unkept();
+        problems.extend(unkept.clone());
         Check {
             ok: problems.is_empty(),
             problems,
@@ -179,6 +183,7 @@ impl App {
             renamed: names.renamed().iter().map(other).collect(),
             not_used: said.not_used,
             not_built: said.not_built,
+            unkept,
         }
     }
 
@@ -281,10 +286,7 @@ fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -
 /// Describes a server whose entry in its file is wrong.
 fn unreadable(source: &SourceStatus) -> Server {
     let error = match &source.state {
-        State::Failed(reason) => {
-            let named = format!("{}: ", source.source);
-            Some(reason.strip_prefix(&named).unwrap_or(reason).to_owned())
-        }
+        State::Failed(cause) => Some(cause.to_string()),
         State::Starting | State::Ready => None,
     };
     Server {

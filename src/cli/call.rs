@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::flags::Flags;
 use super::terminal::{print_verdict, say};
 use super::tools::report_failures;
-use super::{CliError, Exit, prepare};
+use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
 use crate::exposure::NOT_FOUND;
 use crate::permission::{
@@ -32,9 +32,12 @@ pub(super) struct Call {
     flags: Flags,
     /// The tool's name.
     name: String,
-    /// Its arguments, as a JSON object.
+    /// Its arguments, as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}")]
     arguments: String,
+    /// Print the whole result as JSON, as a client gets it.
+    #[arg(long)]
+    json: bool,
     /// Approve the call if it needs a person's approval.
     #[arg(long)]
     yes: bool,
@@ -96,7 +99,10 @@ impl Approver for Terminal {
 
 impl Call {
     pub(super) async fn run(self) -> Result<Exit, CliError> {
-        let arguments = parse(&self.arguments)?;
+        let arguments = match self.arguments.as_str() {
+            "-" => parse(&read_standard_input()?)?,
+            arguments => parse(arguments)?,
+        };
         let mut signals = signals()?;
         let _subreaper = process::become_subreaper();
         let (config, processes) = prepare(self.flags, None)?;
@@ -104,6 +110,10 @@ impl Call {
         let time_limit = config.server.tool_timeout;
         let (refuses, patience) = (config.asks_nobody(), config.server.approval_timeout);
         let app = App::start(config, processes).await?;
+        if waiting::settled(&app, &mut signals).await.is_none() {
+            app.end().await;
+            return Ok(Exit::Cancelled);
+        }
         let cancelled = CancellationToken::new();
         let cx = CallContext {
             call_id: CallId::new(format!("{:032x}", rand::random::<u128>())),
@@ -141,7 +151,7 @@ impl Call {
             report_failures(&app.reports().await);
         }
         app.end().await;
-        answer(called?)
+        answer(called?, self.json)
     }
 }
 
@@ -155,8 +165,14 @@ fn parse(text: &str) -> Result<Arguments, CliError> {
     }
 }
 
-/// Writes what a model would read, and says how it went.
-fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
+fn read_standard_input() -> Result<String, CliError> {
+    std::io::read_to_string(std::io::stdin()).map_err(|error| {
+        CliError::Usage(format!("standard input, named by `-`, cannot be read: {error}"))
+    })
+}
+
+/// Writes what a model would read, or all there is as JSON, and says how it went.
+fn answer(called: Result<ToolResult, Interrupt>, json: bool) -> Result<Exit, CliError> {
     let result = match called {
         Ok(result) => result,
         Err(Interrupt::Cancelled) => return Ok(Exit::Cancelled),
@@ -165,17 +181,11 @@ fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
             return Ok(Exit::Failed);
         }
     };
-    let artifact = result.artifact.clone();
-    let (is_native, failed) = (result.native.is_some(), result.error.clone());
-    write(result.without_note())?;
-    // Who sits at the terminal has the file.
-    if let Some(Artifact { path, text_path, .. }) = &artifact {
-        if let Some(text_path) = text_path {
-            say(format!("all of the result is in {text_path}"));
-        }
-        if is_native {
-            say(format!("the whole MCP result is in {path}"));
-        }
+    let failed = result.error.clone();
+    if json {
+        print_verdict(format!("{:#}\n", App::wire(result)))?;
+    } else {
+        write(result)?;
     }
     Ok(match &failed {
         None => Exit::Ok,
@@ -186,11 +196,23 @@ fn answer(called: Result<ToolResult, Interrupt>) -> Result<Exit, CliError> {
     })
 }
 
+/// Writes what a model would read, and says where the rest is.
 fn write(result: ToolResult) -> Result<(), CliError> {
-    let mut text = result.model_content();
+    let artifact = result.artifact.clone();
+    let is_native = result.native.is_some();
+    let mut text = result.without_note().model_content();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     print_verdict(text)?;
+    // Who sits at the terminal has the file.
+    if let Some(Artifact { path, text_path, .. }) = &artifact {
+        if let Some(text_path) = text_path {
+            say(format!("all of the result is in {text_path}"));
+        }
+        if is_native {
+            say(format!("the whole MCP result is in {path}"));
+        }
+    }
     Ok(())
 }

@@ -1,19 +1,14 @@
 //! `check`: starts everything and says what works, what does not, and what is said in vain.
 
-use std::io::Write as _;
-
 use clap::Args;
 
 use super::flags::Flags;
-use super::terminal::{has_colours, is_capable, print_verdict};
-use super::{CliError, Exit, prepare};
+use super::terminal::{has_colours, print_verdict, printable};
+use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
 use crate::app::check::{Check as Found, Cost, Said, Server};
 use crate::process;
 use crate::shutdown::signals;
-
-/// How much of the names of those that are waited for is shown.
-const WAITING_CHARS: usize = 50;
 
 #[derive(Debug, Args)]
 pub(super) struct Check {
@@ -35,20 +30,10 @@ impl Check {
         let mut signals = signals()?;
         let _subreaper = process::become_subreaper();
         let (mut config, processes) = prepare(self.flags, None)?;
-        // Nobody is served, so a gateway with the same settings may be running.
-        config.http = None;
         let said = Said::of(&mut config);
         let app = App::start(config, processes).await?;
-        let progress = is_capable(&std::io::stderr());
-        let found = tokio::select! {
-            catalogue = app.watched(|starting| if progress { show(starting) }) => {
-                Some(app.check(said, &catalogue))
-            }
-            _ = signals.next() => None,
-        };
-        if progress {
-            show(&[]);
-        }
+        let settled = waiting::settled(&app, &mut signals).await;
+        let found = settled.map(|catalogue| app.check(said, &catalogue));
         let written = found.as_ref().map(|found| {
             let text = if self.json { as_json(found) } else { as_text(found, Paint::of_stdout()) };
             print_verdict(text)
@@ -60,23 +45,6 @@ impl Check {
             (Some(found), _) => Ok(if found.ok { Exit::Ok } else { Exit::Failed }),
         }
     }
-}
-
-/// Shows on the terminal's last line what is waited for; nothing clears it.
-fn show(starting: &[&str]) {
-    let mut names: String = starting.join(", ").chars().take(WAITING_CHARS + 1).collect();
-    if names.chars().count() > WAITING_CHARS {
-        names.pop();
-        names.push('…');
-    }
-    let line = match starting.len() {
-        0 => String::new(),
-        count => format!("waiting for {count}: {}", printable(&names)),
-    };
-    // It is not wrapped, since of several lines only the last one would be cleared. A terminal that
-    // is gone is no reason to stop.
-    let line = format!("\r\x1b[2K\x1b[?7l{line}\x1b[?7h");
-    drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
 fn as_json(found: &Found) -> String {
@@ -91,6 +59,9 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     for missing in &found.not_built {
         lines.push(format!("{} {}", paint.bad("failed"), printable(missing)));
+    }
+    if let Some(unkept) = &found.unkept {
+        lines.push(format!("{} {}", paint.bad("failed"), printable(unkept)));
     }
     let named = [
         ("switched off", &found.disabled),
@@ -176,12 +147,6 @@ fn cost(cost: Cost) -> String {
     let Cost { tools, tokens, .. } = cost;
     let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
     format!("{tools}, about {tokens} tokens")
-}
-
-/// Returns a text of others as one line, without what a terminal would act on.
-fn printable(text: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    text.chars().map(escaped).collect()
 }
 
 impl Paint {

@@ -9,8 +9,8 @@ use clap::Args;
 use crate::config::Host;
 use crate::config::discovery::{DeferName, DiscoverySettings};
 use crate::config::settings::{
-    self, ActivitySettings, Approval, ApprovalSettings, Expected, Globs, Limits, Log, LogFormat,
-    Seconds, Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Expected, Glob, Globs, Limits, Log,
+    LogFormat, Seconds, Settings,
 };
 use crate::exposure::Disclosure;
 use crate::exposure::names::{MaxName, Style};
@@ -35,13 +35,13 @@ pub(super) struct Flags {
     approval: Option<Approval>,
     /// Tools that need nobody's approval: a glob over names and capabilities; can be repeated.
     #[arg(long, value_name = "GLOB")]
-    permit: Vec<String>,
+    permit: Vec<Glob>,
     /// Tools that always need a person's approval; can be repeated.
     #[arg(long, value_name = "GLOB")]
-    ask: Vec<String>,
+    ask: Vec<Glob>,
     /// Tools that are always refused; can be repeated, and wins over the other two.
     #[arg(long, value_name = "GLOB")]
-    forbid: Vec<String>,
+    forbid: Vec<Glob>,
     /// Whether clients get the tools that read again what was called and what came of it.
     #[arg(long, value_name = "on|off", value_parser = on_off)]
     context: Option<bool>,
@@ -166,7 +166,7 @@ fn on_off(text: &str) -> Result<bool, Expected> {
 }
 
 /// A list that was given at all.
-fn given(list: Vec<String>) -> Option<Globs> {
+fn given(list: Vec<Glob>) -> Option<Globs> {
     (!list.is_empty()).then(|| Globs::new(list, None))
 }
 

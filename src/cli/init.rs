@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::terminal::say;
-use super::{CliError, Exit};
+use super::{CliError, Exit, host};
 
 /// What is written, by the name of its file.
 const FILES: [(&str, &str); 2] =
@@ -26,6 +26,15 @@ impl Init {
         let wrong = |path: &Path, error: &io::Error| {
             CliError::Usage(format!("{} cannot be written: {error}", path.display()))
         };
+        if let Ok(whole) = folder.canonicalize()
+            && host()?.is_too_much(&whole)
+        {
+            let message = format!(
+                "an agent in {} would work on all of that folder; name one of its own, such as `iris-mcp init my-agent`",
+                whole.display()
+            );
+            return Err(CliError::Usage(message));
+        }
         std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error))?;
         // All of them or none, as far as that can be known before.
         if let Some((name, _)) = FILES.iter().find(|(name, _)| is_there(&folder.join(name))) {

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::flags::Flags;
 use super::terminal::{print, say};
 use super::tools::{report_failures, summary};
-use super::{CliError, Exit, prepare};
+use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
 use crate::exposure::names::Names;
 use crate::process;
+use crate::shutdown::signals;
 use crate::tool::Tool;
 
 #[derive(Debug, Args)]
@@ -34,14 +35,19 @@ impl Search {
         if let Some(blank) = self.queries.iter().find(|query| query.trim().is_empty()) {
             return Err(CliError::Usage(format!("a query must not be blank: {blank:?}")));
         }
+        let mut signals = signals()?;
         let _subreaper = process::become_subreaper();
-        let (mut config, processes) = prepare(self.flags.clone(), None)?;
-        // Nobody is served, so a gateway with the same settings may be running.
-        config.http = None;
+        let (config, processes) = prepare(self.flags.clone(), None)?;
         let app = App::start(config, processes).await?;
+        if waiting::settled(&app, &mut signals).await.is_none() {
+            app.end().await;
+            return Ok(Exit::Cancelled);
+        }
         let settled = app.settled().await;
+        let mut is_empty = false;
         let written = match &settled {
             Ok(catalogue) => {
+                is_empty = app.exposure().all(catalogue).is_empty();
                 // All there are, whether they have to be searched for or not.
                 let found = app.found(catalogue, &self.queries, self.limit);
                 let text = self.text(&found, &app.names(catalogue));
@@ -49,11 +55,11 @@ impl Search {
             }
             Err(_) => Ok(()),
         };
-        report_failures(&app.reports().await);
+        let failed = report_failures(&app.reports().await);
         app.end().await;
         settled?;
         written?;
-        Ok(Exit::Ok)
+        Ok(if failed && is_empty { Exit::Failed } else { Exit::Ok })
     }
 
     fn text(&self, found: &[Vec<Arc<dyn Tool>>], names: &Names) -> String {

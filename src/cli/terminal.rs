@@ -33,3 +33,9 @@ pub(super) fn is_capable(stream: &impl IsTerminal) -> bool {
 pub(super) fn has_colours(stream: &impl IsTerminal) -> bool {
     is_capable(stream) && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
 }
+
+/// Returns a text of others as one line, without what a terminal would act on.
+pub(super) fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(escaped).collect()
+}

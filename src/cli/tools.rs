@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::flags::Flags;
 use super::terminal::{print, say};
-use super::{CliError, Exit, prepare};
+use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
 use crate::app::report::Report;
 use crate::exposure::names::Names;
 use crate::process;
+use crate::shutdown::signals;
 use crate::tool::{Capability, ToolDefinition};
 
 /// How much of a description is shown.
@@ -29,14 +30,20 @@ pub(super) struct Tools {
 
 impl Tools {
     pub(super) async fn run(self) -> Result<Exit, CliError> {
+        let mut signals = signals()?;
         let _subreaper = process::become_subreaper();
         let (config, processes) = prepare(self.flags, None)?;
         let app = App::start(config, processes).await?;
+        if waiting::settled(&app, &mut signals).await.is_none() {
+            app.end().await;
+            return Ok(Exit::Cancelled);
+        }
         let settled = app.settled().await;
-        let mut more = 0;
+        let (mut more, mut is_empty) = (0, false);
         let listed = settled.as_ref().map(|catalogue| {
             let (visible, all) = (app.visible(catalogue), app.exposure().all(catalogue));
             more = all.len() - visible.len();
+            is_empty = all.is_empty();
             let names = app.names(catalogue);
             let tools = if self.all { all } else { visible };
             let definitions = tools.iter().map(|tool| tool.definition());
@@ -52,7 +59,7 @@ impl Tools {
             Ok(text) => print(text),
             Err(_) => Ok(()),
         };
-        report_failures(&app.reports().await);
+        let failed = report_failures(&app.reports().await);
         if more > 0 && !self.all {
             say(format!(
                 "{more} more tools are not listed but found by tool_search; --all lists them"
@@ -66,7 +73,7 @@ impl Tools {
         app.end().await;
         settled?;
         written?;
-        Ok(Exit::Ok)
+        Ok(if failed && is_empty { Exit::Failed } else { Exit::Ok })
     }
 }
 
@@ -115,8 +122,8 @@ fn as_json<'a>(
     format!("{:#}\n", Value::Array(tools))
 }
 
-/// Says on standard error what is missing from the list, and why.
-pub(super) fn report_failures(reports: &[Report]) {
+/// Says on standard error what is missing from the list, and why; returns whether a source failed.
+pub(super) fn report_failures(reports: &[Report]) -> bool {
     for Report { source, failure, diagnostics, .. } in reports {
         if let Some(reason) = failure {
             say(format!("{source}: failed: {reason}"));
@@ -125,4 +132,5 @@ pub(super) fn report_failures(reports: &[Report]) {
             say(diagnostic);
         }
     }
+    reports.iter().any(|report| report.failure.is_some())
 }

@@ -6,6 +6,7 @@
 
 mod command;
 mod conversation;
+mod cures;
 mod decision;
 mod file;
 mod hooks;
@@ -32,7 +33,7 @@ use self::file::AgentFile;
 use self::policy::ContextPolicy;
 use self::servers::Servers;
 use self::subagents::Subagents;
-use super::ConfigError;
+use super::{ConfigError, mistaken};
 use crate::document::{Document, DocumentError, Format, path};
 use crate::permission;
 use crate::source::builtin;
@@ -74,19 +75,33 @@ pub fn schema() -> Schema {
 
 impl Agent {
     /// Reads an agent file, and the files that it names but for those of upstream servers.
-    pub fn read(path: &Path) -> Result<Self, DocumentError> {
-        let document = Document::open(path, Format::Yaml)?;
+    ///
+    /// All that is wrong with it is told at once.
+    pub fn read(path: &Path) -> Result<Self, Vec<DocumentError>> {
+        Self::read_as_one(path).map_err(|errors| match mistaken::mcp_file(path) {
+            Some(error) => vec![error],
+            None => errors,
+        })
+    }
+
+    fn read_as_one(path: &Path) -> Result<Self, Vec<DocumentError>> {
+        let document = Document::open(path, Format::Yaml).map_err(|error| vec![error])?;
         let file = AgentFile::read(&document)?;
         let beside = |name: &Path| folder(path).join(name);
         let service = file.decision.as_ref().map(|decision| {
             let named = open(&document, "decision.path", &beside(decision.path()))?;
             Service::read(&named, file.context_policy().deferred_tools)
         });
-        let service = service.transpose()?;
-        if let Some(catalog) = file.tools().subagent {
+        let catalog = file.tools().subagent.map(|catalog| {
             let named = open(&document, "tools.subagent", &beside(Path::new(catalog.as_str())))?;
-            Subagents::read(&named)?;
-        }
+            Subagents::read(&named)
+        });
+        let service = match (service.transpose(), catalog.transpose()) {
+            (Ok(service), Ok(_)) => service,
+            (service, catalog) => {
+                return Err(service.err().into_iter().chain(catalog.err()).collect());
+            }
+        };
         let not_used = not_used(&file, service.as_ref(), &document);
         let not_built = unbuilt::find(&file, service.as_ref(), &document);
         Ok(Self { not_used, not_built, path: path.to_path_buf(), document, file })
@@ -123,7 +138,7 @@ impl Agent {
     /// Makes the error about a folder of the file tools that cannot be used.
     pub(super) fn bad_workspace(&self, folder: &Path, error: &io::Error) -> DocumentError {
         let message = format!("the folder {} cannot be used: {error}", folder.display());
-        let hint = "it starts from the folder of this file; --workspace names another".to_owned();
+        let hint = "name a folder that is there, from this file's own or from `/`, or another one with --workspace".to_owned();
         self.document.error_in("permissions.workspace", message).with_hint(hint)
     }
 

@@ -7,9 +7,10 @@ use std::str::FromStr;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::settings::{
-    ActivitySettings, ApprovalSettings, Breaker, Expected, Globs, Limits, Log, Settings,
+    ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Globs, Limits, Log, Settings,
 };
 use crate::document::hint;
+use crate::tool::BadPattern;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "IRIS_MCP_";
@@ -69,6 +70,14 @@ pub enum EnvironmentError {
         /// What it should be.
         expected: Expected,
     },
+    /// One of its globs is none; globs are no secrets.
+    #[error("{variable}: {error}")]
+    Glob {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong.
+        error: BadPattern,
+    },
     /// There is no such setting.
     #[error("{variable}: there is no such setting{}", hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
     Unknown {
@@ -111,9 +120,9 @@ pub fn read(
         approval: ApprovalSettings {
             mode: parsed(of, "IRIS_MCP_APPROVAL", "`ask`, `client` or `deny`")?,
             timeout_seconds: parsed(of, "IRIS_MCP_APPROVAL_TIMEOUT_SECONDS", SECONDS)?,
-            permit: globs(of, "IRIS_MCP_PERMIT"),
-            ask: globs(of, "IRIS_MCP_ASK"),
-            forbid: globs(of, "IRIS_MCP_FORBID"),
+            permit: globs(of, "IRIS_MCP_PERMIT")?,
+            ask: globs(of, "IRIS_MCP_ASK")?,
+            forbid: globs(of, "IRIS_MCP_FORBID")?,
         },
         artifacts: artifacts(of)?,
         context: switch(of, "IRIS_MCP_CONTEXT")?,
@@ -135,7 +144,7 @@ pub fn read(
         activity: ActivitySettings { file: path("IRIS_MCP_ACTIVITY_LOG") },
         ..Settings::default()
     };
-    settings.view.deny = globs(of, "IRIS_MCP_VIEW_DENY");
+    settings.view.deny = globs(of, "IRIS_MCP_VIEW_DENY")?;
     settings.rebase(directory);
     Ok(settings)
 }
@@ -152,13 +161,6 @@ fn artifacts<'a>(
     })
 }
 
-fn globs<'a>(
-    of: impl Fn(&'static str) -> Option<&'a String>,
-    variable: &'static str,
-) -> Option<Globs> {
-    of(variable).map(|list| Globs::new(names(list).collect(), Some(variable.to_owned())))
-}
-
 fn discovery<'a>(
     of: impl Fn(&'static str) -> Option<&'a String> + Copy,
 ) -> Result<DiscoverySettings, EnvironmentError> {
@@ -172,6 +174,16 @@ fn discovery<'a>(
 /// Takes a list apart; what is between two commas may be nothing, and then is nothing.
 fn names(list: &str) -> impl Iterator<Item = String> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+fn globs<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+) -> Result<Option<Globs>, EnvironmentError> {
+    let Some(list) = of(variable) else { return Ok(None) };
+    let globs = names(list).map(Glob::try_from).collect::<Result<_, _>>();
+    let globs = globs.map_err(|error| EnvironmentError::Glob { variable, error })?;
+    Ok(Some(Globs::new(globs, Some(variable.to_owned()))))
 }
 
 fn parsed<'a, T: FromStr>(

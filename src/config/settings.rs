@@ -1,6 +1,7 @@
 //! The server's own settings, as they can be written in each of their places.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -95,10 +96,10 @@ pub struct ApprovalSettings {
 
 /// Globs over the names of tools, and where they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "Vec<String>")]
+#[serde(from = "Vec<Glob>")]
 #[schemars(with = "Vec<String>")]
 pub struct Globs {
-    globs: Vec<String>,
+    globs: Vec<Glob>,
     place: Option<String>,
 }
 
@@ -186,6 +187,11 @@ pub enum LogFormat {
 #[serde(try_from = "f64")]
 #[schemars(extend("exclusiveMinimum" = 0))]
 pub struct Seconds(Duration);
+
+/// A glob over the names and capabilities of tools.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub struct Glob(String);
 
 /// Why a text or a number is not the value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -353,7 +359,7 @@ impl ViewSettings {
 
 impl Globs {
     /// Makes globs that are written at a place, or given by a flag.
-    pub fn new(globs: Vec<String>, place: Option<String>) -> Self {
+    pub fn new(globs: Vec<Glob>, place: Option<String>) -> Self {
         Self { globs, place }
     }
 
@@ -365,12 +371,9 @@ impl Globs {
     }
 }
 
-impl TryFrom<Vec<String>> for Globs {
-    type Error = BadPattern;
-
-    fn try_from(globs: Vec<String>) -> Result<Self, BadPattern> {
-        Patterns::new(&globs)?;
-        Ok(Self { globs, place: None })
+impl From<Vec<Glob>> for Globs {
+    fn from(globs: Vec<Glob>) -> Self {
+        Self { globs, place: None }
     }
 }
 
@@ -405,6 +408,34 @@ impl FromStr for Seconds {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let seconds: f64 = text.parse().map_err(|_| Expected("a number of seconds above 0"))?;
         Self::try_from(seconds)
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = BadPattern;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Patterns::new([&text]).map(|_| Self(text))
+    }
+}
+
+impl FromStr for Glob {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl AsRef<str> for Glob {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

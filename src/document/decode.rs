@@ -132,13 +132,18 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        _fields: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        if self.node.as_sequence().is_some() {
-            return Err(self.placed(DecodeError::new("expected a mapping, found a list")));
+        if self.node.is_null() || self.node.as_mapping().is_some() {
+            return self.deserialize_any(visitor);
         }
-        self.deserialize_any(visitor)
+        let refused = if self.node.as_sequence().is_some() {
+            Err(self.placed(DecodeError::new("expected a mapping, found a list")))
+        } else {
+            self.deserialize_any(visitor)
+        };
+        refused.map_err(|error| DecodeError { hint: its_keys(fields), ..error })
     }
 
     forward_to_deserialize_any! {
@@ -316,7 +321,7 @@ impl de::Error for DecodeError {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(format!("the key `{field}` is missing"))
+        Self::new(missing(field))
     }
 
     fn duplicate_field(field: &'static str) -> Self {
@@ -331,6 +336,15 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+fn missing(key: &str) -> String {
+    format!("the key `{key}` is missing")
+}
+
+/// Returns the key that is missing, if that is what a message says.
+pub(super) fn missing_key(message: &str) -> Option<&str> {
+    message.strip_prefix("the key `")?.strip_suffix("` is missing")
+}
 
 /// Returns what was expected in the words of a file, not of Rust.
 fn wanted(expected: &dyn Expected) -> String {
@@ -360,11 +374,18 @@ fn way_out(expected: &str, found: Unexpected<'_>) -> Option<&'static str> {
             | Unexpected::Signed(_)
             | Unexpected::Float(_),
         ) => Some("put it in quotes"),
-        ("a list", Unexpected::Str(_)) => Some("put it in square brackets"),
+        ("a list", Unexpected::Map) => Some("a list stands in square brackets"),
+        ("a list", _) => Some("put it in square brackets"),
         ("a boolean", _) => Some("write `true` or `false`, without quotes"),
         ("a number", Unexpected::Str(_)) => Some("write it without quotes"),
         _ => None,
     }
+}
+
+/// Returns what can stand in a mapping, for who wrote something else there.
+fn its_keys(fields: &[&str]) -> Option<String> {
+    let are = if fields.len() == 1 { "its key is" } else { "its keys are" };
+    (!fields.is_empty()).then(|| format!("{are} {}", hint::list(fields)))
 }
 
 fn choices(names: &[&str]) -> String {

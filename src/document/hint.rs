@@ -1,8 +1,15 @@
 //! What a person may have meant by a name that is not known.
 
+/// The longest name that others are looked for, in bytes.
+const LONGEST: usize = 256;
+
 /// Returns the known name nearest to `unknown`, if one is near enough to suggest.
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = fold(unknown);
+    // A comparison takes time for each letter of the one with each of the other.
+    if wanted.len() > LONGEST {
+        return None;
+    }
     // A third of the letters may differ, so short names suggest only what is nearly the same.
     let budget = (wanted.chars().count() / 3).max(1);
     known

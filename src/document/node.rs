@@ -109,6 +109,19 @@ impl Node {
         self.as_mapping()?.iter().find(|(key, _)| key.text == name)
     }
 
+    /// Returns the value that `path` leads to from here, if there is one.
+    pub fn find(&self, path: &str) -> Option<&Self> {
+        let (node, name) = super::path::find(self, path);
+        (name == path).then_some(node)
+    }
+
+    /// Returns where the value stands that `path` leads to from here, or the nearest one above it.
+    ///
+    /// For what is found wrong with a value when it is used.
+    pub fn position_of(&self, path: &str) -> Position {
+        super::path::find(self, path).0.position
+    }
+
     /// Returns what the value is, for a message: `a string`, `a mapping`.
     pub fn describe(&self) -> &'static str {
         self.kind.describe()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{DocumentError, Excerpt};
 use super::node::Position;
-use super::{Format, MAX_DEPTH, Node};
+use super::{Format, MAX_DEPTH, Node, mask};
 
 /// The longest piece of a line that is shown, in characters.
 const EXCERPT_CHARS: usize = 100;
@@ -31,6 +31,10 @@ impl Source {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.format
     }
 
     pub(super) fn text(&self) -> &str {
@@ -78,12 +82,8 @@ impl Source {
         let index = usize::try_from(position.line).ok()?.checked_sub(1)?;
         let start = *self.lines.get(index)?;
         let end = self.lines.get(index + 1).map_or(self.text.len(), |next| next - 1);
-        let line = self.text[start..end].trim_end();
-        let line = match self.format {
-            Format::Json5 | Format::Toml => blank_strings(line),
-            // Agent files are no place for secrets, and most of their strings have no quotes.
-            Format::Yaml => line.to_owned(),
-        };
+        let end = start + self.text[start..end].trim_end().len();
+        let line = mask::last_line(&self.text[..end], self.format);
         let column = usize::try_from(position.column).ok()?.checked_sub(1)?;
         let skipped = column.saturating_sub(EXCERPT_CHARS / 2);
         let line = line.chars().skip(skipped).take(EXCERPT_CHARS);
@@ -105,52 +105,4 @@ pub(super) fn too_deep() -> String {
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-/// Blanks every quoted string of a line that is no key.
-fn blank_strings(line: &str) -> String {
-    let characters: Vec<char> = line.chars().collect();
-    let mut shown = String::with_capacity(line.len());
-    let mut at = 0;
-    while at < characters.len() {
-        let quote = characters[at];
-        if !matches!(quote, '"' | '\'') {
-            shown.push(quote);
-            at += 1;
-            continue;
-        }
-        let end = string_end(&characters, at);
-        let mut after = characters[end..].iter().skip_while(|c| c.is_whitespace());
-        if matches!(after.next(), Some(':' | '=')) && is_key(&characters, at) {
-            shown.extend(&characters[at..end]);
-        } else {
-            shown.push(quote);
-            shown.extend(std::iter::repeat_n('*', (end - at).saturating_sub(2)));
-            if end - at > 1 {
-                shown.push(quote);
-            }
-        }
-        at = end;
-    }
-    shown
-}
-
-/// Returns where the string that opens at `start` ends: after its closing quote, or with the line.
-fn string_end(characters: &[char], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < characters.len() {
-        match characters[at] {
-            '\\' => at += 1,
-            c if c == characters[start] => return at + 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    characters.len()
-}
-
-/// Returns whether a key can stand at `start`: first in the line, or after `{`, `,` or `.`.
-fn is_key(characters: &[char], start: usize) -> bool {
-    let before = characters[..start].iter().rev().find(|c| !c.is_whitespace());
-    matches!(before, None | Some('{' | ',' | '.'))
 }

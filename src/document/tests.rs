@@ -425,12 +425,6 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
         "f:1:17: port: expected a whole number above 0, found a number with a fraction",
     );
     check_decode("{name: a, port: 0}", "f:1:17: port: expected a whole number above 0");
-    check_decode("[a]", "f:1:1: expected a mapping, found a list");
-    check_decode("a", "f:1:1: expected a mapping, found a string");
-    check_decode(
-        "{name: a, servers: {x: 1}}",
-        "f:1:24: servers.x: expected a mapping, found an integer",
-    );
     check_decode(
         "{name: a, servers: {x y: {command: c, args: [1]}}}",
         "f:1:46: servers.\"x y\".args[0]: expected a string, found an integer; put it in quotes",
@@ -448,6 +442,17 @@ fn a_mistake_in_decoding_has_place_path_and_hint() {
     check_decode(
         "{name: a, mode: 5}",
         "f:1:17: mode: the choices are `native` and `docker`, found a number",
+    );
+}
+
+#[test]
+fn who_writes_something_else_for_a_mapping_hears_its_keys() {
+    let keys = "its keys are `name`, `port`, `ratio`, `dry_run`, `mode` and `servers`";
+    check_decode("[a]", &format!("f:1:1: expected a mapping, found a list; {keys}"));
+    check_decode("a", &format!("f:1:1: expected a mapping, found a string; {keys}"));
+    check_decode(
+        "{name: a, servers: {x: 1}}",
+        "f:1:24: servers.x: expected a mapping, found an integer; its keys are `command` and `args`",
     );
 }
 
@@ -472,7 +477,7 @@ fn a_rendered_error_shows_the_line_and_no_secret() {
     assert_eq!(
         error.render(),
         "dir/mcp.json:2:34: expected colon after the string or word in object property; put the key in quotes, or a colon after it\n  \
-         |\n2 |   \"env\": {'KEY': \"**********\", x y: 1, args: [\"**\", '**']}\n  |                                  ^"
+         |\n2 |   \"env\": {'KEY': \"**********\", * y: *, args: [\"**\", '**']}\n  |                                  ^"
     );
     assert!(!format!("{error:?}").contains("secret"));
     let error = DocumentError::of_file("gone.json", "the file cannot be read");
@@ -564,4 +569,83 @@ fn json_values() -> impl Strategy<Value = Value> {
                 .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
+}
+
+// ---- Every mistake at once ------------------------------------------------------------------
+
+/// A file with a part of every kind that mistakes can be in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    #[serde(default)]
+    _part: Option<Part>,
+    #[serde(default)]
+    _parts: Vec<Part>,
+    #[serde(default)]
+    _numbers: Vec<u8>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    #[serde(rename = "name")]
+    _name: String,
+    #[serde(rename = "count")]
+    _count: Option<u8>,
+}
+
+#[track_caller]
+fn check_all(text: &str, expected: &[&str]) {
+    let document = Document::parse("f", Format::Yaml, text).unwrap();
+    let told: Vec<String> = match document.decode_all::<Whole>() {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(told, expected, "{text}");
+}
+
+#[test]
+fn every_mistake_is_told_once_with_the_place_it_has_in_the_file() {
+    check_all("_part: {name: a}\n", &[]);
+    check_all(
+        "_part: {name: 1, count: x, more: 2}\nother: 1\n",
+        &[
+            "f:1:15: _part.name: expected a string, found an integer; put it in quotes",
+            "f:1:25: _part.count: expected a whole number, not negative, found a string",
+            "f:1:28: _part.more: unknown key; known are `name` and `count`",
+            "f:2:1: other: unknown key; known are `_part`, `_parts` and `_numbers`",
+        ],
+    );
+    // What went takes nothing with it, and nobody else's number.
+    check_all(
+        "_parts: [{count: 1}, {name: a}, x, {name: b, count: -1}, {count: 2}]\n_numbers: [1, x, 2, y]\n",
+        &[
+            "f:1:10: _parts[0]: the key `name` is missing",
+            "f:1:33: _parts[2]: expected a mapping, found a string; its keys are `name` and `count`",
+            "f:1:53: _parts[3].count: expected a whole number, not negative",
+            "f:1:58: _parts[4]: the key `name` is missing",
+            "f:2:15: _numbers[1]: expected a whole number, not negative, found a string",
+            "f:2:21: _numbers[3]: expected a whole number, not negative, found a string",
+        ],
+    );
+    // What was meant for a key is not missing as well; what is missing beside it is.
+    check_all("_part: {nam: a}\n", &["f:1:9: _part.nam: unknown key; did you mean `name`?"]);
+    check_all(
+        "_part: {coun: 1}\n",
+        &[
+            "f:1:8: _part: the key `name` is missing",
+            "f:1:9: _part.coun: unknown key; did you mean `count`?",
+        ],
+    );
+    check_all(
+        "_part: &part {name: 1}\n_parts: [*part]\n",
+        &["f:1:21: _part.name: expected a string, found an integer; put it in quotes"],
+    );
+}
+
+#[test]
+fn a_file_of_another_kind_is_not_told_of_without_end() {
+    let keys = (0..1000).map(|number| format!("key{number}: 1")).collect::<Vec<_>>().join("\n");
+    let document = Document::parse("f", Format::Yaml, keys).unwrap();
+    assert_eq!(document.decode_all::<Whole>().unwrap_err().len(), 20);
 }

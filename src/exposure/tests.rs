@@ -4,7 +4,7 @@ mod discovery;
 
 use super::*;
 use crate::discovery::Local;
-use crate::registry::Publication;
+use crate::registry::{Cause, Publication};
 use crate::session::Sessions;
 use crate::tool::fixture::named;
 use crate::tool::{Patterns, SessionId};
@@ -54,8 +54,8 @@ fn hiding() -> View {
 fn what_is_hidden_can_not_be_told_from_what_does_not_exist() {
     let (exposure, catalogue, session) = exposure(hiding());
     let of = |name: &str| resolve(&exposure, &catalogue, &session, name).err();
-    assert_eq!(of("hidden"), Some(Unresolved::Unknown { nearest: vec![] }));
-    assert_eq!(of("hiddenx"), Some(Unresolved::Unknown { nearest: vec![] }));
+    assert_eq!(of("hidden"), Some(Unresolved::Unknown { nearest: vec![], missing: None }));
+    assert_eq!(of("hiddenx"), Some(Unresolved::Unknown { nearest: vec![], missing: None }));
     assert!(of("read_file").is_none());
 }
 
@@ -65,7 +65,7 @@ fn an_unknown_name_brings_similar_ones() {
     let check = |name: &str, expected: &[&str]| {
         let error = resolve(&exposure, &catalogue, &session, name).unwrap_err();
         let nearest = expected.iter().map(ToString::to_string).collect();
-        assert_eq!(error, Unresolved::Unknown { nearest }, "{name}");
+        assert_eq!(error, Unresolved::Unknown { nearest, missing: None }, "{name}");
     };
     check("readfile", &["read_file"]);
     check("Read_File", &["read_file"]);
@@ -111,4 +111,32 @@ fn t7_an_unknown_tool_is_a_failure_for_whoever_has_no_protocol() {
         text("read_fil"),
         "Error[NOT_FOUND]: unknown tool: read_fil; did you mean read_file?"
     );
+}
+
+#[test]
+fn t7_a_tool_of_a_server_that_is_not_there_is_unknown_and_the_reason_is_told() {
+    let (exposure, _, session) = exposure(View::default());
+    let registry = exposure.registry();
+    let failed = |reason: &str| Publication {
+        state: State::Failed(Cause::from(reason.to_owned()).with_detail("PATH is /x".to_owned())),
+        ..Publication::default()
+    };
+    registry.publisher("my-db").publish(failed("`db` was not found\nmore")).unwrap();
+    registry.publisher("my").publish(failed("of another")).unwrap();
+    let _starting = registry.publisher("slow");
+    let catalogue = registry.snapshot();
+    let told = |name: &str| {
+        let error = resolve(&exposure, &catalogue, &session, name).unwrap_err();
+        let failure = error.into_failure(name);
+        assert_eq!(failure.code, NOT_FOUND);
+        (failure.message.clone(), failure.details.get("upstream").cloned())
+    };
+    let of_db = "; the server my-db failed, so its tools are not there: `db` was not found";
+    for name in ["mcp__my_db__query", "mcp__my-db__query"] {
+        assert_eq!(told(name), (format!("unknown tool: {name}{of_db}"), Some("my-db".into())));
+    }
+    let (message, server) = told("mcp__slow__x");
+    assert!(message.ends_with("; the server slow is still starting; try again later"), "{message}");
+    assert_eq!(server, Some("slow".into()));
+    assert_eq!(told("mcp__none__x"), ("unknown tool: mcp__none__x".to_owned(), None));
 }

@@ -45,7 +45,7 @@ pub const FORBID: &str = "--forbid";
 
 impl Written {
     /// Compiles rules; `place` says where they are written, if it is not the flag.
-    pub fn new(globs: &[String], place: Option<String>) -> Result<Self, BadPattern> {
+    pub fn new(globs: &[impl AsRef<str>], place: Option<String>) -> Result<Self, BadPattern> {
         Ok(Self { globs: Patterns::new(globs)?, place })
     }
 
@@ -67,11 +67,6 @@ impl Rules {
     /// Puts the rules of an operator together.
     pub fn new(permit: Written, ask: Written, forbid: Written) -> Self {
         Self { permit, ask, forbid }
-    }
-
-    /// Returns whether anything is to be asked for.
-    pub fn ask_for_something(&self) -> bool {
-        !self.ask.globs.is_empty()
     }
 
     /// Returns the rules that concern none of these tools.

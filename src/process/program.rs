@@ -57,6 +57,15 @@ pub enum SpawnError {
         /// The `PATH` that was searched; none if the program was named with its folder.
         path: Option<String>,
     },
+    /// There is no such program, but one that the first word of it names.
+    #[error(
+        "the command has arguments in it: `{}` alone is the `command`, the rest goes to `args`",
+        program.display()
+    )]
+    CommandLine {
+        /// The first word. The others may be secrets.
+        program: PathBuf,
+    },
     /// The file is there, but may not be executed.
     #[error("`{}` is not an executable file", program.display())]
     NotExecutable {
@@ -100,17 +109,30 @@ impl SpawnError {
             other => Self::Io { program, source: other.into() },
         }
     }
+
+    /// Returns the `PATH` in which the program was not found.
+    ///
+    /// It is long and says much of the machine, so the message doesn't have it.
+    pub fn searched(&self) -> Option<&str> {
+        match self {
+            Self::NotFound { path, .. } => path.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 fn not_found(program: &Path, path: Option<&str>) -> String {
-    match path {
-        Some(path) if program.to_string_lossy().trim().contains(' ') => format!(
-            "`{}` was not found in PATH ({path}); the program alone is the command, what follows it belongs into `args`",
-            program.display()
-        ),
-        Some(path) => format!("`{}` was not found in PATH ({path})", program.display()),
-        None => format!("`{}` does not exist", program.display()),
+    let text = program.to_string_lossy();
+    let what = if path.is_some() { "was not found in PATH" } else { "does not exist" };
+    if !text.trim().contains(char::is_whitespace) {
+        return format!("`{text}` {what}");
     }
+    // What follows an option may be a secret.
+    let shown = match text.find(" -") {
+        Some(end) => format!("{} …", &text[..end]),
+        None => text.into_owned(),
+    };
+    format!("`{shown}` {what}; the program alone is the `command`, the rest goes to `args`")
 }
 
 /// Finds the file that a child would execute, as `execvp` does, but with the *child's* `PATH`.
@@ -123,6 +145,26 @@ pub fn resolve_program(
     cwd: Option<&Path>,
 ) -> Result<PathBuf, SpawnError> {
     let cwd = working_directory(cwd)?;
+    let error = match find(program, env, &cwd) {
+        Err(error @ SpawnError::NotFound { .. }) => error,
+        found => return found,
+    };
+    // A shell's command line is no program, but may begin with one.
+    let line = program.to_string_lossy();
+    let first = line.split_whitespace().next().filter(|first| *first != line);
+    match first.map(OsStr::new) {
+        Some(first) if find(first, env, &cwd).is_ok() => {
+            Err(SpawnError::CommandLine { program: first.into() })
+        }
+        _ => Err(error),
+    }
+}
+
+fn find(
+    program: &OsStr,
+    env: &BTreeMap<String, String>,
+    cwd: &Path,
+) -> Result<PathBuf, SpawnError> {
     if program.as_bytes().contains(&b'/') {
         let program = cwd.join(program);
         return match executable(&program) {

@@ -141,7 +141,8 @@ async fn settled_waits_for_every_source() {
     let waiting =
         tokio::time::timeout(std::time::Duration::from_millis(20), registry.settled()).await;
     assert!(waiting.is_err());
-    let failed = Publication { state: State::Failed("no".into()), ..Publication::default() };
+    let failed =
+        Publication { state: State::Failed("no".to_owned().into()), ..Publication::default() };
     second.publish(failed).unwrap();
     assert!(registry.settled().await.is_settled());
 }

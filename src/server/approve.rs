@@ -17,6 +17,8 @@ pub enum Mode {
     Ask,
     /// The MCP client asks its own person, as clients do; every such call counts as answered.
     Client,
+    /// The same, but for the calls that a rule of the operator's own wants to be asked for.
+    ClientUnlessAsked,
     /// Nobody is asked, so the call is refused.
     Deny,
 }
@@ -90,7 +92,8 @@ impl Approver for Approve {
     async fn approve(&self, request: &Request) -> Approval {
         match self.mode {
             Mode::Ask => self.ask(request).await,
-            Mode::Client => Approval::Granted("client"),
+            Mode::ClientUnlessAsked if request.is_asked_for() => self.ask(request).await,
+            Mode::Client | Mode::ClientUnlessAsked => Approval::Granted("client"),
             Mode::Deny => {
                 Approval::Unavailable(format!("nobody is asked here; {}", way_out(request)))
             }

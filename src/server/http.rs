@@ -5,6 +5,7 @@
 
 pub mod auth;
 mod origin;
+mod reading;
 pub mod session;
 
 use std::io;
@@ -17,12 +18,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::serve::ListenerExt as _;
 use axum::{Json, Router};
-use http_body_util::{BodyExt as _, Collected};
-use rmcp::ErrorData;
-use rmcp::model::ServerJsonRpcMessage;
+use http_body_util::BodyExt as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -168,13 +167,14 @@ fn router(gateway: Gateway, tokens: Option<Tokens>, address: SocketAddr) -> Rout
         async move { service.handle(request).await }
     };
     let mcp = Router::new()
-        .fallback(answer)
+        .route("/mcp", any(answer.clone()))
+        .route("/mcp/", any(answer))
         .layer(middleware::map_response(open_reply))
-        .layer(middleware::from_fn(explain_unread))
+        .layer(middleware::from_fn_with_state(shared.clone(), reading::explain))
         .layer(middleware::from_fn_with_state(shared.clone(), session::bind))
         .layer(middleware::from_fn_with_state(shared.clone(), auth::require));
     Router::new()
-        .nest_service("/mcp", mcp)
+        .merge(mcp)
         .route("/healthz", get(health))
         .route_layer(middleware::from_fn_with_state(shared.clone(), origin::require))
         .with_state(shared)
@@ -196,27 +196,6 @@ async fn open_reply(response: Response) -> Response {
     // An event is one frame here: the library encodes them one by one.
     let body = body.map_frame(|frame| frame.map_data(envelope::open_bytes));
     Response::from_parts(parts, Body::new(body))
-}
-
-/// Answers a body that is no message with what is wrong with it.
-///
-/// The library calls it an unsupported media type, which it is not if it was said to be JSON.
-async fn explain_unread(request: Request, next: Next) -> Response {
-    let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_json = content_type.is_some_and(|kind| kind.starts_with(b"application/json"));
-    let response = next.run(request).await;
-    if !is_json || response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return response;
-    }
-    let reason = response.into_body().collect().await.map(Collected::to_bytes);
-    let reason = String::from_utf8_lossy(&reason.unwrap_or_default()).into_owned();
-    let error = if reason.contains("unrecognized JSON-RPC message") {
-        ErrorData::invalid_request("this is not a message of this protocol", None)
-    } else {
-        ErrorData::parse_error("this is not JSON", None)
-    };
-    let message = ServerJsonRpcMessage::error(error, None);
-    (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }
 
 /// Says how every source is; details only to those who may call.
@@ -243,7 +222,7 @@ async fn health(State(shared): State<Shared>, request: Request) -> Response {
                 let (state, error) = match &source.state {
                     SourceState::Starting => ("starting", None),
                     SourceState::Ready => ("ready", None),
-                    SourceState::Failed(reason) => ("failed", Some(reason)),
+                    SourceState::Failed(cause) => ("failed", Some(&cause.reason)),
                 };
                 let mut report = json!({"name": source.source, "state": state, "error": error, "tools": source.tools});
                 if let Some(apart) = &source.apart {

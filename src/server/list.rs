@@ -40,11 +40,9 @@ pub(super) fn about(catalogue: &Catalogue, remark: Option<String>) -> ServerConf
 fn instructions(catalogue: &Catalogue, remark: Option<String>) -> Option<String> {
     let sources = catalogue.sources().iter().filter_map(|source| {
         match (&source.state, &source.instructions) {
-            (State::Failed(reason), _) => Some(format!(
-                "{}: not available ({})",
-                source.source,
-                reason.lines().next().unwrap_or_default()
-            )),
+            (State::Failed(cause), _) => {
+                Some(format!("{}: not available ({})", source.source, cause.brief()))
+            }
             (_, Some(text)) if !text.trim().is_empty() => {
                 Some(format!("{}: {}", source.source, text.trim()))
             }

@@ -107,6 +107,11 @@ fn missing_capability(result: &ToolResult, era: Era) -> Option<ErrorData> {
     Some(ErrorData::new(RpcCode(MISSING_CAPABILITY), message, details.get("data").cloned()))
 }
 
+/// Makes the whole wire form of a result, for who looks at it on this machine.
+pub fn whole(result: ToolResult) -> Value {
+    Value::Object(wire(result, Form { era: Era::Modern, links: true, paths: true }))
+}
+
 /// Makes the wire form of a result.
 ///
 /// An upstream's own result goes out as it came, with our remarks added; any other is made of

@@ -21,12 +21,12 @@ use rmcp::service::{
     RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct,
 };
 use rmcp::transport::Transport;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use super::envelope::Opening;
+use super::message::{self, Read};
 use crate::lines::{Line, Lines};
 
 /// How long answers that are nearly there are waited for when no more requests can come.
@@ -171,13 +171,6 @@ struct Stream {
     deaf: Arc<Deaf>,
 }
 
-/// What a line is.
-enum Read {
-    Message(Box<ClientJsonRpcMessage>),
-    Bad(Option<RequestId>, ErrorData),
-    Nothing,
-}
-
 impl Stream {
     fn new(input: Reader, output: Writer, limit: usize) -> Self {
         Self {
@@ -202,7 +195,7 @@ impl Stream {
                 Read::Bad(None, ErrorData::invalid_request(message, None))
             }
             Line::Whole(line) if line.is_empty() => Read::Nothing,
-            Line::Whole(line) => parse(line),
+            Line::Whole(line) => message::read(line),
         }
     }
 
@@ -326,44 +319,6 @@ impl Transport<RoleServer> for Stream {
             self.deaf.note(error);
         }
         Ok(())
-    }
-}
-
-/// Reads one message, or says what is wrong with it (JSON-RPC 2.0 §5.1).
-fn parse(line: &[u8]) -> Read {
-    let error = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
-        Ok(message) => return Read::Message(Box::new(message)),
-        Err(error) => error,
-    };
-    let Ok(value) = serde_json::from_slice::<Value>(line) else {
-        return Read::Bad(None, ErrorData::parse_error(format!("this is not JSON: {error}"), None));
-    };
-    let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-    let refused =
-        |message: &str| Read::Bad(id.clone(), ErrorData::invalid_request(message.to_owned(), None));
-    match &value {
-        Value::Array(_) => {
-            refused("batches are not part of this protocol; send one message a line")
-        }
-        Value::Object(members)
-            if !members.contains_key("method") && !members.contains_key("id") =>
-        {
-            refused("this is neither a request nor a notification nor a response")
-        }
-        Value::Object(members) if members.get("jsonrpc") != Some(&Value::from("2.0")) => {
-            refused("a message has \"jsonrpc\": \"2.0\"")
-        }
-        Value::Object(members)
-            if members.contains_key("method") && members.contains_key("id") && id.is_none() =>
-        {
-            refused("the id of a request is a string or an integer")
-        }
-        // A bad notification has nobody who waits for an answer.
-        Value::Object(members) if members.contains_key("method") && !members.contains_key("id") => {
-            tracing::debug!(%error, "a notification that cannot be read was dropped");
-            Read::Nothing
-        }
-        _ => refused("this is not a message of this protocol"),
     }
 }
 

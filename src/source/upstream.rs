@@ -34,6 +34,7 @@ mod progress;
 mod relay;
 pub mod secret;
 mod server;
+mod tilde;
 mod tool;
 mod wanted;
 mod wire;
@@ -54,7 +55,7 @@ use self::server::{Prepared, Shared, Upstream};
 use self::tool::UpstreamTool;
 use crate::artifact::ArtifactStore;
 use crate::process::{Grace, Processes};
-use crate::registry::{Catalogue, Publication, Publisher, Registry, State};
+use crate::registry::{Catalogue, Cause, Publication, Publisher, Registry, State};
 use crate::relay::{Entry as RawEntry, Offers, Prompt};
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
@@ -187,7 +188,8 @@ impl Upstreams {
             tracing::error!("{diagnostic}");
             // A server that could not even be read is shown with the others, as failed.
             let publisher = registry.publisher(diagnostic.server.clone());
-            let state = State::Failed(diagnostic.to_string());
+            let cause = Cause::from(diagnostic.message.clone());
+            let state = State::Failed(cause.with_detail(diagnostic.place.clone()));
             let publication =
                 Publication { state, diagnostics: vec![diagnostic], ..Publication::default() };
             if let Err(error) = publisher.publish(publication) {
@@ -216,8 +218,8 @@ impl Upstreams {
             .map(|server| server.name())
             .collect();
         catalogue.sources().iter().find_map(|source| match &source.state {
-            State::Failed(reason) if required.contains(source.source.as_str()) => {
-                Some((source.source.clone(), reason.clone()))
+            State::Failed(cause) if required.contains(source.source.as_str()) => {
+                Some((source.source.clone(), cause.to_string()))
             }
             _ => None,
         })
@@ -229,7 +231,7 @@ impl Upstreams {
         let servers = self.board.servers.iter().zip(places.iter());
         let about = servers.map(|(server, place)| {
             let failure = match &place.state {
-                State::Failed(reason) => Some(reason.as_str()),
+                State::Failed(cause) => Some(cause),
                 State::Starting | State::Ready => None,
             };
             server.about(place.protocol.clone(), failure)
@@ -264,7 +266,7 @@ impl Board {
     ///
     /// A server that was ready and has failed since keeps its tools: it is there again soon, or a
     /// call says what is wrong.
-    fn settle(&self, index: usize, prepared: Result<Prepared, String>) {
+    fn settle(&self, index: usize, prepared: Result<Prepared, Cause>) {
         let upstream = self.servers[index].name();
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = &mut places[index];
@@ -297,17 +299,20 @@ impl Board {
                 place.instructions = instructions;
                 place.state = State::Ready;
             }
-            (Err(reason), State::Ready) => {
+            (Err(cause), State::Ready) => {
+                let reason = cause.to_string();
                 tracing::warn!(upstream, reason, "an upstream server is not there for now");
                 return;
             }
-            (Err(reason), State::Failed(before)) if *before == reason => {
+            (Err(cause), State::Failed(before)) if *before == cause => {
+                let reason = cause.to_string();
                 tracing::debug!(upstream, reason, "an upstream server failed again");
                 return;
             }
-            (Err(reason), _) => {
+            (Err(cause), _) => {
+                let reason = cause.to_string();
                 tracing::error!(upstream, reason, "an upstream server failed");
-                *place = Place { state: State::Failed(reason), ..Place::default() };
+                *place = Place { state: State::Failed(cause), ..Place::default() };
             }
         }
         place.published = false;

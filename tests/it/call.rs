@@ -252,8 +252,9 @@ fn nothing_is_coloured_where_nobody_looks() {
 fn a_mistake_in_a_file_is_shown_where_it_is() {
     let home = Home::new();
     let server = "[limits]\nmax_message_bytes = 1\nmax_mesage_bytes = 2\n";
-    let agent = "name: a\npermissions:\n  wrtes: allow\n";
-    let mcp = "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\", \"arg\": [\"secret-value\"]}\n  }\n}";
+    let agent =
+        "name: a\npermissions:\n  wrtes: {headers: {X: secret-value}, api_key: secret-value}\n";
+    let mcp = "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\", \"arg\": [], \"env\": {\"K\": \"secret-value\"}}\n  }\n}";
     let table = [
         ("--config", "server.toml", server, ":3:1", "max_message_bytes"),
         ("--agent", "agent.yaml", agent, ":3:3", "writes"),

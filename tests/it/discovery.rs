@@ -174,3 +174,39 @@ fn the_command_line_shows_what_is_deferred_and_calls_it() {
     let blank = of("search", &[" "]);
     assert_eq!(blank.code, Some(2), "{blank:?}");
 }
+
+#[test]
+fn what_is_found_after_a_server_came_back_is_called() {
+    let home = Home::with_up(json!({"tools": ["echo", "crash"], "many": 3}));
+    for ask in EACH_ERA {
+        let mut session = session(&home, &["--defer", "always"]);
+        let find = json!({"queries": ["echo", "crash"]});
+        called(&mut session, ask, "tool_search", &find);
+        let crashed = called(&mut session, ask, "mcp__up__crash", &json!({}));
+        assert_eq!(code(&crashed), "TOOL_OUTCOME_UNKNOWN", "{crashed}");
+        let found = called(&mut session, ask, "tool_search", &find);
+        let tool = &found["structuredContent"]["selections"][0]["tool"];
+        let echoed = called(&mut session, ask, tool.as_str().unwrap(), &json!({"text": "back"}));
+        assert_eq!(text(&echoed), "back");
+    }
+}
+
+#[test]
+fn arguments_that_a_model_sent_as_texts_reach_the_server_as_what_they_are() {
+    let schema = json!({
+        "type": "object", "required": ["list"],
+        "properties": {"list": {"type": "array"}, "count": {"type": "integer"}, "note": {"type": "string"}}
+    });
+    let mixed = json!({"name": "mixed", "inputSchema": schema});
+    let home = Home::with_up(json!({"tools": [mixed]}));
+    for ask in EACH_ERA {
+        let mut session = session(&home, &[]);
+        let said = json!({"list": "[1, \"a\"]", "count": "2", "note": "[1]", "extra": "[1]"});
+        let meant = r#"{"list": [1, "a"], "count": 2, "note": "[1]", "extra": "[1]"}"#;
+        let result = called(&mut session, ask, "mcp__up__mixed", &said);
+        assert_eq!(text(&result), format!("this is mixed: {meant}"));
+        let wrong = called(&mut session, ask, "mcp__up__mixed", &json!({"list": "one, two"}));
+        assert_eq!(code(&wrong), "VALIDATION_ERROR");
+        assert!(text(&wrong).contains("list"), "{wrong}");
+    }
+}

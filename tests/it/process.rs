@@ -351,10 +351,9 @@ async fn a_wrong_command_is_named_at_once() {
     let plain = script(folder.path(), "plain", b"#!/bin/sh\n", 0o644);
     let bare = script(folder.path(), "bare", b"echo no shebang\n", 0o755);
     let orphan = script(folder.path(), "orphan", b"#!/nonexistent/interpreter\n", 0o755);
-    let path = std::env::var("PATH").unwrap();
     for (program, message) in [
         ("/nonexistent/cmd", "`/nonexistent/cmd` does not exist".to_owned()),
-        ("no-such-cmd", format!("`no-such-cmd` was not found in PATH ({path})")),
+        ("no-such-cmd", "`no-such-cmd` was not found in PATH".to_owned()),
         (&plain, format!("`{plain}` is not an executable file")),
         (
             &bare,

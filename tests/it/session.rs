@@ -63,8 +63,13 @@ impl Session {
 
     /// Writes a line, whatever it is.
     pub(crate) fn line(&mut self, line: &str) {
+        self.bytes(format!("{line}\n").as_bytes());
+    }
+
+    /// Writes any bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("open");
-        stdin.write_all(format!("{line}\n").as_bytes()).expect("written");
+        stdin.write_all(bytes).expect("written");
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -94,6 +99,17 @@ impl Session {
                 return message;
             }
             self.changes += 1;
+        }
+    }
+
+    /// Returns the next message, if one comes; changed lists are left out.
+    #[track_caller]
+    pub(crate) fn heard(&self) -> Option<Value> {
+        loop {
+            let message = message(&self.lines.recv_timeout(ANSWER).ok()?);
+            if message["method"] != "notifications/tools/list_changed" {
+                return Some(message);
+            }
         }
     }
 

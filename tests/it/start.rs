@@ -109,7 +109,7 @@ fn a_start_that_cannot_be_says_what_is_wrong() {
     home.write("folder.json", "");
     let (missing, folder) = (home.path("missing"), home.path("workspace"));
     let http = ["--http", "127.0.0.1:0"];
-    let table: [(&[&str], &[&str]); 11] = [
+    let table: [(&[&str], &[&str]); 12] = [
         (&["--agent", &missing], &[&missing, "No such file"]),
         (&["--mcp", "none.json"], &["none.json", "No such file"]),
         (&["--mcp", &folder], &["an MCP file ends in"]),
@@ -118,6 +118,7 @@ fn a_start_that_cannot_be_says_what_is_wrong() {
         (&["--workspace", &missing], &["workspace", &missing]),
         (&["--log-file", &home.path("no/log")], &["log file"]),
         (&["--log", "no=such"], &["no=such"]),
+        (&["--log", "wran"], &["`wran`", "the levels are `off`", "did you mean `warn`?"]),
         (&["--activity-log", &home.path("no/calls")], &["--activity-log", "No such file"]),
         (&["--activity-log", &folder], &["--activity-log", "it is no file"]),
         (&["--mcp", &home.path("folder.json")], &["the file is empty"]),

@@ -122,7 +122,7 @@ fn malformed() -> Vec<(String, Value, i64)> {
             "p".into(),
             -32602,
         ),
-        (r#"{"jsonrpc":"2.0","id":"q","method":"tools/call","params":[1]}"#, "q".into(), -32600),
+        (r#"{"jsonrpc":"2.0","id":"q","method":"tools/call","params":[1]}"#, "q".into(), -32602),
     ];
     let table = table.map(|(line, id, code)| (line.to_owned(), id, code));
     let mut table = Vec::from(table);

@@ -169,7 +169,7 @@ fn a_program_that_is_no_server_is_told_in_plain_words() {
     let mut tools = command(exe());
     tools.arg("tools").args(home.arguments());
     let ended = run(tools, LIMIT);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     for (name, _, part) in table {
         let mut said =
             ended.stderr.lines().filter(|line| line.starts_with(&format!("{name}: failed")));
@@ -225,6 +225,20 @@ fn the_last_words_of_a_server_are_in_the_message() {
     for part in ["KeyError: 'API_TOKEN'", "exit code 3"] {
         assert!(error.contains(part), "{part}: {error}");
     }
+}
+
+#[test]
+fn the_line_that_names_the_error_is_told_however_much_comes_after_it() {
+    let home = Home::new();
+    let words = "throw err;\n  ^\n\nError: Cannot find module 'x'\n    at a\n    at b\n    at c\n\n    at d\n    at e\n}\n\n";
+    let words: Vec<&str> = words.split('\n').collect();
+    home.serve(json!({"up": home.server(json!({"last_words": words}))}));
+    let mut check = command(exe());
+    check.arg("check").args(home.arguments());
+    let ended = run(check, Duration::from_secs(30));
+    let told = "       | Error: Cannot find module 'x'\n       | …\n       |     at b\n";
+    assert!(ended.stdout.contains(told), "{ended:?}");
+    assert!(ended.stdout.contains("       |     at e\n       | }\n"), "{ended:?}");
 }
 
 #[test]
@@ -613,7 +627,7 @@ fn a_missing_variable_is_named_with_its_key() {
     let mut tools = command(exe());
     tools.arg("tools").args(home.arguments());
     let ended = run(tools, LIMIT);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     for part in ["up", "NO_SUCH_VARIABLE", "env.TOKEN"] {
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
     }

@@ -85,6 +85,12 @@ impl Web {
         Reply::begin(self.write(method, body))
     }
 
+    /// Makes a request with any bytes and returns when its reply begins.
+    #[track_caller]
+    pub(crate) fn open_bytes(&self, method: &str, body: &[u8]) -> Reply {
+        Reply::begin(self.write_bytes(method, body))
+    }
+
     /// Posts a message and waits for nothing; the connection is closed when it is dropped.
     #[track_caller]
     pub(crate) fn send(&self, message: &Value) -> TcpStream {
@@ -93,6 +99,11 @@ impl Web {
 
     #[track_caller]
     fn write(&self, method: &str, body: &str) -> TcpStream {
+        self.write_bytes(method, body.as_bytes())
+    }
+
+    #[track_caller]
+    fn write_bytes(&self, method: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("connected");
         stream.set_read_timeout(Some(SILENCE)).expect("a limit");
         let headers = self.headers.iter().filter(|(_, value)| !value.is_empty());
@@ -106,7 +117,7 @@ impl Web {
         );
         stream.write_all(request.as_bytes()).expect("written");
         // A server that has refused already need not read the rest.
-        drop(stream.write_all(body.as_bytes()));
+        drop(stream.write_all(body));
         stream
     }
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::command::Command;
 use super::conversation::{ContextFile, Goal, Prompts, Session, Todo};
+use super::cures;
 use super::decision::Decision;
 use super::hooks::{Hook, Middleware};
 use super::memory::Memory;
@@ -76,31 +77,36 @@ pub(super) struct AgentFile {
 
 impl AgentFile {
     /// Reads all parts, and checks what each says by itself and of the others.
-    pub(super) fn read(document: &Document) -> Result<Self, DocumentError> {
+    pub(super) fn read(document: &Document) -> Result<Self, Vec<DocumentError>> {
         let root = &document.root;
         if root.is_null() {
             let error = document.error_at(root.position, "", "the file is empty");
-            return Err(error.with_hint("an agent file has keys such as `tools`".to_owned()));
+            return Err(vec![error.with_hint("an agent file has keys such as `tools`".to_owned())]);
         }
         if root.as_mapping().is_none() {
             let message = format!("an agent file is a mapping, found {}", root.describe());
-            return Err(document.error_at(root.position, "", message));
+            return Err(vec![document.error_at(root.position, "", message)]);
         }
-        Tools::check_form(document)?;
-        let file: Self = document.decode()?;
-        file.check(document)?;
-        Ok(file)
+        let cured = |error| cures::with_cure(error, document);
+        let file: Self = document
+            .decode_all()
+            .map_err(|errors| errors.into_iter().map(cured).collect::<Vec<_>>())?;
+        let mut errors = file.check(document);
+        errors.sort_by_key(DocumentError::position);
+        if errors.is_empty() { Ok(file) } else { Err(errors) }
     }
 
-    fn check(&self, document: &Document) -> Result<(), DocumentError> {
+    /// Returns what is wrong with the parts beside one another, and with what they say.
+    fn check(&self, document: &Document) -> Vec<DocumentError> {
+        let mut errors = Vec::new();
         if self.system.is_some() && self.context.is_some() {
             let line = |key| document.root.entry(key).map(|(key, _)| key.position);
             let later = if line("system") > line("context") { "system" } else { "context" };
             let error = document.error_in(later, "`system` and `context` exclude each other");
-            return Err(error.with_hint("remove one of them".to_owned()));
+            errors.push(error.with_hint("remove one of them".to_owned()));
         }
         let policy = self.context_policy();
-        policy.check(document)?;
+        errors.extend(policy.check(document).err());
         for (key, on) in [
             ("goal", self.goal.as_ref().is_some_and(|goal| goal.enabled)),
             ("todo", self.todo.as_ref().is_some_and(|todo| todo.enabled)),
@@ -108,17 +114,18 @@ impl AgentFile {
             if on && !policy.enabled {
                 let path = format!("{key}.enabled");
                 let error = document.error_in(&path, "it needs `context_policy.enabled`");
-                return Err(error.with_hint("set that to true, or remove this".to_owned()));
+                errors.push(error.with_hint("set that to true, or remove this".to_owned()));
             }
         }
-        self.tools().check(document, self.memory.as_ref().is_some_and(|memory| memory.enabled))?;
-        self.command().check(document)?;
-        self.check_commands(document)?;
-        for (index, hook) in self.hooks.iter().flatten().enumerate() {
-            hook.check(document, index)?;
-        }
-        self.skills.as_ref().map_or(Ok(()), |skills| skills.check(document))?;
-        self.memory.as_ref().map_or(Ok(()), |memory| memory.check(document))
+        let remembers = self.memory.as_ref().is_some_and(|memory| memory.enabled);
+        errors.extend(self.tools().check(document, remembers));
+        errors.extend(self.command().check(document).err());
+        errors.extend(self.check_commands(document).err());
+        let hooks = self.hooks.iter().flatten().enumerate();
+        errors.extend(hooks.filter_map(|(index, hook)| hook.check(document, index).err()));
+        errors.extend(self.skills.as_ref().and_then(|skills| skills.check(document).err()));
+        errors.extend(self.memory.iter().flat_map(|memory| memory.check(document)));
+        errors
     }
 
     /// Refuses tools that run commands beside the files that they must not write.

@@ -58,12 +58,13 @@ struct Generation {
 }
 
 impl Memory {
-    pub(super) fn check(&self, document: &Document) -> Result<(), DocumentError> {
+    pub(super) fn check(&self, document: &Document) -> Vec<DocumentError> {
         if !self.enabled {
-            return Ok(());
+            return Vec::new();
         }
-        within::check(document, "memory.root", &self.root)?;
-        within::check(document, "memory.path", &self.path)
+        let paths = [("memory.root", &self.root), ("memory.path", &self.path)];
+        let wrong = paths.into_iter().map(|(key, path)| within::check(document, key, path));
+        wrong.filter_map(Result::err).collect()
     }
 }
 

@@ -139,3 +139,24 @@ fn the_workspace_comes_from_beside_the_file() {
     let config = build(&file, None).unwrap();
     assert_eq!(config.workspace, folder.path().join("repo").canonicalize().unwrap());
 }
+
+#[test]
+fn a_part_of_another_form_is_told_with_what_to_write_instead() {
+    let schema = schema().to_value();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("agent.yaml");
+    let parts = schema["properties"].as_object().unwrap().keys();
+    let mut told = 0;
+    for part in parts.filter(|part| !["name", "system", "model"].contains(&part.as_str())) {
+        for other in ["word", "5", "true", "[a]", "{}"] {
+            fs::write(&file, format!("{part}: {other}\n")).unwrap();
+            let Err(error) = build(&file, None).map(|_| ()) else { continue };
+            let first = error.lines().next().unwrap();
+            if first.contains(": expected ") {
+                assert!(first.contains("; "), "{first}");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 40, "{told}");
+}

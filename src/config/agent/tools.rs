@@ -47,42 +47,37 @@ pub(super) struct Python {
 }
 
 impl Tools {
-    /// Refuses what is often written instead of the two lists of Python's.
-    pub(super) fn check_form(document: &Document) -> Result<(), DocumentError> {
-        let python = document.root.get("tools").and_then(|tools| tools.get("python"));
-        match python.filter(|python| python.as_sequence().is_some()) {
-            None => Ok(()),
-            Some(list) => {
-                let message = "expected a mapping with `functions` and `registrars`, found a list";
-                let error = document.error_at(list.position, "tools.python", message);
-                Err(error.with_hint("put it under `tools.python.functions`".to_owned()))
-            }
-        }
+    /// Checks that each key is known and there once; `remembers` says whether there is a memory.
+    pub(super) fn check(&self, document: &Document, remembers: bool) -> Vec<DocumentError> {
+        let check = |index| self.check_one(index, document, remembers).err();
+        (0..self.builtin.len()).filter_map(check).collect()
     }
 
-    /// Checks that each key is known and there once; `remembers` says whether there is a memory.
-    pub(super) fn check(&self, document: &Document, remembers: bool) -> Result<(), DocumentError> {
-        for (index, key) in self.builtin.iter().enumerate() {
-            let wrong =
-                |message: String| document.error_in(&format!("tools.builtin[{index}]"), message);
-            if let Some((_, brings)) = BY_THEMSELVES.iter().find(|(name, _)| name == key) {
-                let error = wrong(format!("`{key}` is not listed: `{brings}` brings it"));
-                return Err(error.with_hint("remove it here".to_owned()));
-            }
-            if let Err(error @ BuiltinError::Unknown { nearest, .. }) = builtin::check(key) {
-                let all: Vec<&str> = builtin::keys().collect();
-                let hint = nearest.is_none().then(|| format!("known are {}", hint::list(&all)));
-                return Err(wrong(error.to_string()).with_hint(hint));
-            }
-            if self.builtin[..index].contains(key) {
-                return Err(
-                    wrong(format!("`{key}` is there twice")).with_hint("remove it here".to_owned())
-                );
-            }
-            if key.starts_with("memory.") && !remembers {
-                let error = wrong(format!("`{key}` needs `memory.enabled`"));
-                return Err(error.with_hint("set that to true, or remove the tool".to_owned()));
-            }
+    fn check_one(
+        &self,
+        index: usize,
+        document: &Document,
+        remembers: bool,
+    ) -> Result<(), DocumentError> {
+        let key = &self.builtin[index];
+        let wrong =
+            |message: String| document.error_in(&format!("tools.builtin[{index}]"), message);
+        if let Some((_, brings)) = BY_THEMSELVES.iter().find(|(name, _)| name == key) {
+            let error = wrong(format!("`{key}` is not listed: `{brings}` brings it"));
+            return Err(error.with_hint("remove it here".to_owned()));
+        }
+        if let Err(error @ BuiltinError::Unknown { nearest, .. }) = builtin::check(key) {
+            let all: Vec<&str> = builtin::keys().collect();
+            let hint = nearest.is_none().then(|| format!("known are {}", hint::list(&all)));
+            return Err(wrong(error.to_string()).with_hint(hint));
+        }
+        if self.builtin[..index].contains(key) {
+            let error = wrong(format!("`{key}` is there twice"));
+            return Err(error.with_hint("remove it here".to_owned()));
+        }
+        if key.starts_with("memory.") && !remembers {
+            let error = wrong(format!("`{key}` needs `memory.enabled`"));
+            return Err(error.with_hint("set that to true, or remove the tool".to_owned()));
         }
         Ok(())
     }

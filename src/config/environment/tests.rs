@@ -52,7 +52,7 @@ fn every_variable_is_read() {
     assert_eq!(
         settings.view.deny,
         Some(Globs::new(
-            vec!["a".to_owned(), "b".to_owned()],
+            ["a", "b"].map(|glob| glob.parse().unwrap()).into(),
             Some("IRIS_MCP_VIEW_DENY".to_owned())
         ))
     );

@@ -104,7 +104,7 @@ fn a_list_over_its_budget_is_deferred_and_one_that_shrinks_no_more() {
     assert_eq!(bench.listed(Era::Modern), ["alpha_dense", "vector_lookup"]);
     // While nothing is deferred there is nothing to find.
     let unknown = bench.resolve("tool_search", json!({})).unwrap_err();
-    assert_eq!(unknown, Unresolved::Unknown { nearest: vec![] });
+    assert_eq!(unknown, Unresolved::Unknown { nearest: vec![], missing: None });
 }
 
 #[test]

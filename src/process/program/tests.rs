@@ -52,9 +52,10 @@ fn without_a_path_the_usual_folders_are_searched() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_path_searched() {
+fn what_is_missing_is_named_and_the_path_that_was_searched_is_known() {
     let error = resolve("no-such", Some("/one:/two"), Path::new("/")).unwrap_err();
-    assert_eq!(error.to_string(), "`no-such` was not found in PATH (/one:/two)");
+    assert_eq!(error.to_string(), "`no-such` was not found in PATH");
+    assert_eq!(error.searched(), Some("/one:/two"));
     let error = resolve("/nonexistent/cmd", Some("/bin"), Path::new("/")).unwrap_err();
     assert_eq!(error.to_string(), "`/nonexistent/cmd` does not exist");
     assert!(matches!(resolve("", None, Path::new("/")), Err(SpawnError::NotFound { .. })));
@@ -89,4 +90,27 @@ fn an_errno_of_exec_becomes_a_reason() {
     assert!(matches!(of(Errno::ENOENT), SpawnError::NoInterpreter { .. }));
     assert!(matches!(of(Errno::EACCES), SpawnError::NotExecutable { .. }));
     assert!(matches!(of(Errno::E2BIG), SpawnError::Io { .. }));
+}
+
+#[test]
+fn a_command_line_is_no_program_and_that_is_said() {
+    let folder = TempDir::new().unwrap();
+    let tool = file(&folder, "bin/tool", 0o755);
+    let told =
+        |program: &str| resolve(program, Some("bin"), folder.path()).unwrap_err().to_string();
+    let alone = |program: &str| {
+        format!(
+            "the command has arguments in it: `{program}` alone is the `command`, the rest goes to `args`"
+        )
+    };
+    assert_eq!(told("tool -y --key s3cret"), alone("tool"));
+    assert_eq!(told("./bin/tool --x"), alone("./bin/tool"));
+    let absolute = tool.display().to_string();
+    assert_eq!(told(&format!("{absolute} server.py")), alone(&absolute));
+    let cure = "the program alone is the `command`, the rest goes to `args`";
+    assert_eq!(told("npxx -y s3cret"), format!("`npxx …` was not found in PATH; {cure}"));
+    assert_eq!(told("/my tools/x"), format!("`/my tools/x` does not exist; {cure}"));
+    // A file may have such a name.
+    let spaced = file(&folder, "bin/tool two", 0o755);
+    assert_eq!(resolve("tool two", Some("bin"), folder.path()).unwrap(), spaced);
 }

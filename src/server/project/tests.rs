@@ -113,7 +113,10 @@ fn an_unknown_outcome_is_a_result_and_a_cancelled_call_is_none() {
 
 #[test]
 fn an_unknown_tool_is_invalid_parameters_with_the_nearest_names() {
-    let error = unknown_tool("nope", Unresolved::Unknown { nearest: vec!["note".to_owned()] });
+    let error = unknown_tool(
+        "nope",
+        Unresolved::Unknown { nearest: vec!["note".to_owned()], missing: None },
+    );
     assert_eq!(error.code.0, -32602);
     assert_eq!(error.message, "unknown tool: nope; did you mean note?");
     assert_eq!(error.data, Some(json!({"code": "NOT_FOUND", "nearest": ["note"]})));

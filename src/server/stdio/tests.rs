@@ -1,6 +1,6 @@
 //! Bytes in, bytes out: what the framing answers by itself.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 
 use super::*;

@@ -20,7 +20,7 @@ pub struct About {
     pub protocol: Option<(bool, String)>,
     /// Why it failed, if it did.
     pub failure: Option<String>,
-    /// What it wrote to standard error before it failed.
+    /// What it wrote before it failed, to standard error or else to standard output.
     pub last_words: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl About {
 }
 
 /// Returns a URL without what may be a secret in it; expressions stay as they are written.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

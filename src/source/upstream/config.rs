@@ -21,7 +21,7 @@ use crate::source::upstream::secret::Secret;
 use self::fields::Fields;
 
 /// The names that the mapping of servers can have.
-const ROOTS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
+pub const ROOTS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
 
 /// How long a server has to start, and a call to end, unless the file says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,6 +38,10 @@ pub struct Server {
     pub file: PathBuf,
     /// Where in the file its name stands.
     pub position: Position,
+    /// Its path in the file: `mcpServers.github`.
+    pub path: String,
+    /// Its description as it is written, which knows where each value stands.
+    pub written: Node,
     /// The folder that relative paths in its description start from.
     pub directory: PathBuf,
     /// How it is reached.
@@ -210,6 +214,12 @@ pub fn read(
     for document in documents {
         let (root, servers) = roots(document).map_err(Box::new)?;
         for (key, node) in servers {
+            if key.text.trim().is_empty() {
+                let path = path::key(root, &key.text);
+                let error = document.error_at(key.position, path, "a server needs a name");
+                let hint = "tools are named after it: `mcp__NAME__tool`".to_owned();
+                return Err(Box::new(error.with_hint(hint)).into());
+            }
             if let Some((other, first)) = named.insert(&key.text, (document, key)) {
                 let place = format!("{}:{}", other.path().display(), first.position);
                 let message = format!("this server is already in {place}");
@@ -252,7 +262,13 @@ fn roots(document: &Document) -> Result<Root<'_>, DocumentError> {
             let error = at(key.position, &key.text, message.to_owned());
             Some(error.with_hint(format!("did you mean `{name}`?")))
         };
-        let error = entries.iter().find_map(near);
+        // The servers themselves, without anything around them.
+        let unwrapped = |(key, node): &(Key, Node)| {
+            ["command", "url", "serverUrl"].iter().find_map(|field| node.get(field))?;
+            let hint = "put this and all others under `mcpServers`".to_owned();
+            Some(at(key.position, &key.text, message.to_owned()).with_hint(hint))
+        };
+        let error = entries.iter().find_map(near).or_else(|| entries.iter().find_map(unwrapped));
         let error = error.unwrap_or_else(|| at(document.root.position, "", message.to_owned()));
         return Err(error);
     };
@@ -339,6 +355,8 @@ impl Entry<'_> {
             directory: file.parent().map(Path::to_owned).unwrap_or_default(),
             file,
             position: self.key.position,
+            path: self.path.clone(),
+            written: self.node.clone(),
             transport: parts.transport,
             required: self.required(),
             startup_timeout: limit(changes.startup_timeout_sec, parts.startup_timeout),

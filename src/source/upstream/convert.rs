@@ -29,6 +29,37 @@ pub(super) fn project(native: Map<String, Value>) -> ToolResult {
     result
 }
 
+/// Looks whether clients can read a result of `tools/call`; what may be left out is put in.
+///
+/// A client ends the whole session over a block without a type, or waits for ever for an answer
+/// that its library has dropped. Types, fields and blocks that nobody knows are the client's matter.
+pub(super) fn put_right(native: &mut Map<String, Value>) -> Result<(), String> {
+    let blocks = native.entry("content").or_insert_with(|| Value::Array(Vec::new()));
+    let Value::Array(blocks) = blocks else {
+        return Err(format!("its `content` is {}, and no list of blocks", kind(blocks)));
+    };
+    for (number, block) in blocks.iter().enumerate() {
+        if !block.get("type").is_some_and(Value::is_string) {
+            return Err(format!("`content[{number}]` is {} without a `type`", kind(block)));
+        }
+    }
+    match native.get("isError") {
+        None | Some(Value::Bool(_)) => Ok(()),
+        Some(other) => Err(format!("its `isError` is {}, and neither true nor false", kind(other))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 fn block(block: &Value) -> Block {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     match text("type") {

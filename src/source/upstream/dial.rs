@@ -5,24 +5,25 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use rmcp::RoleClient;
-use rmcp::transport::Transport;
 use tokio::time::Instant;
 
 use super::Operator;
 use super::about::About;
 use super::client::{self, Connection, Protocol};
-use super::config::Server;
-use super::env::{Endpoint, Host, Resolved, resolve};
+use super::config::{Server, Transport};
+use super::env::{Endpoint, Host, ResolveError, Resolved, resolve};
 use super::era::{Asked, Heard};
 use super::http::{Mirrors, Older, Remote, Streamable};
-use super::last_words::{LastWords, chain};
+use super::last_words::{LastWords, Stray, chain};
 use super::line::Link;
 use super::notices::Notices;
 use super::pending::Pending;
 use super::secret::{Secret, masked};
 use super::server::Shared;
+use super::tilde;
 use super::wire::Wire;
 use crate::process::{Child, Spec, base_environment, resolve_program};
+use crate::registry::Cause;
 
 /// A server as it is described in a file, and what was found out about it.
 #[derive(Debug)]
@@ -42,14 +43,14 @@ pub(super) struct Dial {
 /// Why a server that was started cannot be spoken to.
 #[derive(Debug)]
 struct Unconnected {
-    reason: String,
+    cause: Cause,
     /// Whether it ended by itself.
     ended: bool,
 }
 
-impl From<String> for Unconnected {
-    fn from(reason: String) -> Self {
-        Self { reason, ended: false }
+impl<T: Into<Cause>> From<T> for Unconnected {
+    fn from(cause: T) -> Self {
+        Self { cause: cause.into(), ended: false }
     }
 }
 
@@ -83,12 +84,24 @@ impl Dial {
     }
 
     /// Hears what a process said last.
-    pub(super) async fn last_words(&self, child: &Child) -> String {
-        self.hear(child).await.1
+    pub(super) async fn last_words(&self, child: &Child, stray: &Stray) -> String {
+        self.hear(child, stray).await.1
     }
 
-    async fn hear(&self, child: &Child) -> (bool, String) {
-        self.last_words.hear(child, |line| self.masked(line)).await
+    /// Waits a moment; says whether a process ended and how, and what it wrote last.
+    async fn hear(&self, child: &Child, stray: &Stray) -> (bool, String) {
+        let (exit, words) = self.last_words.hear(child, stray, |line| self.masked(line)).await;
+        let Some(exit) = exit else { return (false, words) };
+        let tilde = if exit.success() { String::new() } else { self.tilde() };
+        (true, format!("; it ended: {exit}{tilde}{words}"))
+    }
+
+    /// Says which of its fields have a `~`, if any.
+    fn tilde(&self) -> String {
+        match &self.server.transport {
+            Transport::Stdio(stdio) => tilde::remark(stdio).unwrap_or_default(),
+            Transport::Http(_) | Transport::Sse(_) => String::new(),
+        }
     }
 
     /// Returns a text of the server's without the values of its variables.
@@ -104,7 +117,7 @@ impl Dial {
         &self,
         notices: &Arc<Notices>,
         deadline: Instant,
-    ) -> Result<Link, String> {
+    ) -> Result<Link, Cause> {
         let asked = self.operator.protocol;
         let known = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
         let connected = match (asked, known) {
@@ -116,7 +129,7 @@ impl Dial {
         let newer = connected.as_ref().ok().map(|link| link.connection.is_newer());
         let found = newer.map(|newer| if newer { Protocol::Modern } else { Protocol::Legacy });
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        connected.map_err(|error| error.reason)
+        connected.map_err(|error| error.cause)
     }
 
     /// Connects to a server of an unknown era.
@@ -125,7 +138,7 @@ impl Dial {
     /// again and only asked that.
     async fn probe(&self, notices: &Arc<Notices>, deadline: Instant) -> Result<Link, Unconnected> {
         match self.connect_as(notices, Protocol::Auto, deadline).await {
-            Err(Unconnected { reason: _, ended: true }) => {
+            Err(Unconnected { cause: _, ended: true }) => {
                 self.connect_as(notices, Protocol::Legacy, deadline).await
             }
             connected => connected,
@@ -140,8 +153,7 @@ impl Dial {
     ) -> Result<Link, Unconnected> {
         let (endpoint, is_sse) = match self.resolved()? {
             Resolved::Stdio { .. } => {
-                let (connection, child) = self.connect_child(notices, protocol, deadline).await?;
-                return Ok(Link { connection: Arc::new(connection), child: Some(child) });
+                return self.connect_child(notices, protocol, deadline).await;
             }
             Resolved::Http(endpoint) => (endpoint, false),
             Resolved::Sse(endpoint) => (endpoint, true),
@@ -151,7 +163,7 @@ impl Dial {
         let protocol = if guessed { Protocol::Legacy } else { protocol };
         let opened = self.connect_remote(notices, (endpoint, is_sse), protocol);
         let connection = self.in_time(deadline, opened).await?;
-        Ok(Link { connection: Arc::new(connection), child: None })
+        Ok(Link { connection: Arc::new(connection), child: None, stray: Stray::default() })
     }
 
     async fn in_time<T>(
@@ -191,7 +203,7 @@ impl Dial {
         notices: &Arc<Notices>,
         protocol: Protocol,
         deadline: Instant,
-    ) -> Result<(Connection, Child), Unconnected> {
+    ) -> Result<Link, Unconnected> {
         let mut child = self.start().await?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("its standard streams are not there".to_owned().into());
@@ -199,6 +211,7 @@ impl Dial {
         let (pending, bytes) = (Arc::<Pending>::default(), self.shared.max_message_bytes);
         let name = &self.server.name;
         let wire = Wire::new(name.clone(), (stdout, stdin), Arc::clone(&pending), bytes);
+        let stray = wire.stray();
         let ended = self.shared.ended.child_token();
         let limit = self.operator.max_concurrency;
         let opened = async {
@@ -212,19 +225,24 @@ impl Dial {
         // Kept until the end: a server whose streams are closed has other last words.
         let mut opened = std::pin::pin!(opened);
         match tokio::time::timeout_at(deadline, &mut opened).await {
-            Ok(Ok(connection)) => Ok((connection, child)),
-            Ok(Err(error)) => {
-                let (ended, words) = self.hear(&child).await;
-                let reason = format!("the handshake failed: {error}{words}");
-                Err(Unconnected { reason, ended })
+            Ok(Ok(connection)) => {
+                Ok(Link { connection: Arc::new(connection), child: Some(child), stray })
             }
-            Err(_) => Err(self.not_ready(&self.hear(&child).await.1).into()),
+            Ok(Err(error)) => {
+                let (ended, words) = self.hear(&child, &stray).await;
+                let cause = format!("the handshake failed: {error}{words}").into();
+                Err(Unconnected { cause, ended })
+            }
+            Err(_) => Err(self.not_ready(&self.hear(&child, &stray).await.1).into()),
         }
     }
 
     /// Asks a server which era it is of; one that says nothing for most of its time to start is
     /// spoken to as an older one for the rest of it.
-    async fn era<T: Transport<RoleClient>>(&self, wire: &mut Asked<T>) -> Protocol {
+    async fn era<T: rmcp::transport::Transport<RoleClient>>(
+        &self,
+        wire: &mut Asked<T>,
+    ) -> Protocol {
         let patience = self.server.startup_timeout * 2 / 3;
         match wire.ask(client::era_question(), patience).await {
             Heard::Something => Protocol::Auto,
@@ -232,10 +250,10 @@ impl Dial {
         }
     }
 
-    async fn start(&self) -> Result<Child, String> {
+    async fn start(&self) -> Result<Child, Cause> {
         let resolved = self.resolved()?;
         let Resolved::Stdio { command, args, cwd, env, .. } = resolved else {
-            return Err("it is no command".to_owned());
+            return Err("it is no command".to_owned().into());
         };
         let spec = Spec {
             name: self.server.name.clone(),
@@ -245,7 +263,11 @@ impl Dial {
             env: self.environment(env),
             ..Spec::default()
         };
-        self.shared.processes.spawn(spec).await.map_err(|error| chain(&error))
+        let spawned = self.shared.processes.spawn(spec).await;
+        spawned.map_err(|error| {
+            let cause = Cause::from(format!("{}{}", chain(&error), self.tilde()));
+            cause.with_detail(error.searched().map(|path| format!("PATH is {path}")))
+        })
     }
 
     fn environment(&self, env: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
@@ -257,7 +279,7 @@ impl Dial {
     }
 
     /// Returns what its operator is told of it; `failure` is why it failed.
-    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&str>) -> About {
+    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&Cause>) -> About {
         let resolved = self.resolved.get();
         let program = match resolved {
             Some(Resolved::Stdio { command, cwd, env, .. }) => {
@@ -273,11 +295,14 @@ impl Dial {
         };
         let newer = *self.era.lock().unwrap_or_else(PoisonError::into_inner);
         let protocol = protocol.map(|version| (newer == Some(Protocol::Modern), version));
-        let failure = failure.map(|reason| self.last_words.apart(reason));
+        let failure = failure.map(|cause| {
+            let (words, reason) = self.last_words.apart(&cause.reason);
+            (words, Cause { reason, detail: cause.detail.clone() }.to_string())
+        });
         About::new((&self.server, self.operator.scope), (program, proxy), protocol, failure)
     }
 
-    fn resolved(&self) -> Result<&Resolved, String> {
+    fn resolved(&self) -> Result<&Resolved, Cause> {
         if let Some(resolved) = self.resolved.get() {
             return Ok(resolved);
         }
@@ -286,7 +311,7 @@ impl Dial {
             workspace: &self.shared.workspace,
             read: &|path| std::fs::read(path),
         };
-        let resolved = resolve(&self.server, host).map_err(|error| error.to_string())?;
+        let resolved = resolve(&self.server, host).map_err(ResolveError::into_cause)?;
         Ok(self.resolved.get_or_init(|| resolved))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Resolving happens once, when a server is prepared, against one snapshot of the environment
 //! that the caller hands in; nothing here reads the process environment or a file. Errors name
-//! the server, the field and the variable, never a value.
+//! the place, the field and the variable, never a variable's value.
 
 pub mod dotenv;
 mod expression;
@@ -15,9 +15,11 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use crate::document::path;
+use crate::registry::Cause;
+use crate::source::upstream::about::shown;
 use crate::source::upstream::config::{Http, Server, Stdio, Transport};
-use crate::source::upstream::diagnostic::{Diagnostic, MCP_CONFIG_INVALID, Severity, Stage};
 use crate::source::upstream::secret::Secret;
+use crate::source::upstream::tilde::{CURE, begins_at_home};
 
 pub use self::expression::{ExpressionError, expand};
 
@@ -65,12 +67,16 @@ pub struct Endpoint {
 
 /// Why a server cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("server `{server}`: {field}: {problem}")]
+#[error("{path}.{field}: {problem}")]
 pub struct ResolveError {
     /// The server.
     pub server: String,
+    /// The server's path in its file.
+    pub path: String,
     /// The field, by its path under the server.
     pub field: String,
+    /// Where the field's value stands, as file, line and column.
+    pub place: String,
     /// What is wrong.
     pub problem: Problem,
 }
@@ -82,7 +88,7 @@ pub enum Problem {
     #[error(transparent)]
     Expression(#[from] ExpressionError),
     /// A variable that the field names is not set.
-    #[error("the environment variable `{0}` is not set")]
+    #[error("the environment variable `{0}` is not set; set it where the gateway runs")]
     NotSet(String),
     /// The dotenv file cannot be read.
     #[error("the dotenv file cannot be read: {0}")]
@@ -97,13 +103,13 @@ pub enum Problem {
     #[error("this cannot be handed to a process: it is empty or has a NUL")]
     Process,
     /// The URL is none, or not one of HTTP.
-    #[error("this is no http or https URL")]
-    Url,
+    #[error("this is no http or https URL{}", .0.as_ref().map(|url| format!("; write `{url}`")).unwrap_or_default())]
+    Url(Option<String>),
 }
 
 /// Resolves a server.
 pub fn resolve(server: &Server, host: Host<'_>) -> Result<Resolved, ResolveError> {
-    let resolver = Resolver { server: &server.name, directory: &server.directory, host };
+    let resolver = Resolver { server, directory: &server.directory, host };
     match &server.transport {
         Transport::Stdio(stdio) => resolver.stdio(stdio),
         Transport::Http(http) => resolver.endpoint(http).map(Resolved::Http),
@@ -112,7 +118,7 @@ pub fn resolve(server: &Server, host: Host<'_>) -> Result<Resolved, ResolveError
 }
 
 struct Resolver<'a> {
-    server: &'a str,
+    server: &'a Server,
     directory: &'a Path,
     host: Host<'a>,
 }
@@ -159,7 +165,10 @@ impl Resolver<'_> {
     ) -> Result<Vec<usize>, ResolveError> {
         let (written, from) = (file, self.directory.display());
         let unreadable = |why: String| {
-            self.error("envFile", Problem::Dotenv(format!("{why} (`{written}`, from {from})")))
+            let tilde =
+                if begins_at_home(written) { format!("; `~` {CURE}") } else { String::new() };
+            let problem = format!("{why} (`{written}`, from {from}){tilde}");
+            self.error("envFile", Problem::Dotenv(problem))
         };
         let file = self.directory.join(self.expand("envFile", file)?);
         let bytes = (self.host.read)(&file).map_err(|error| unreadable(error.to_string()))?;
@@ -196,21 +205,25 @@ impl Resolver<'_> {
     }
 
     fn endpoint(&self, http: &Http) -> Result<Endpoint, ResolveError> {
-        let url = Url::parse(self.expand("url", &http.url)?.trim());
-        let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.ok_or_else(|| self.error("url", Problem::Url))?;
+        let expanded = self.expand("url", &http.url)?;
+        let url = Url::parse(expanded.trim()).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| self.error("url", Problem::Url(meant(&http.url))))?;
         let mut headers = Vec::new();
         for (name, value) in &http.headers {
-            let value = self.expand(&path::key("headers", name), value.expose())?;
-            self.add_header(name, value, &mut headers)?;
+            let field = path::key("headers", name);
+            let value = self.expand(&field, value.expose())?;
+            self.add_header((&field, name), value, &mut headers)?;
         }
         for (name, variable) in &http.env_http_headers {
-            let value = self.variable(&path::key("env_http_headers", name), variable)?;
-            self.add_header(name, value, &mut headers)?;
+            let field = path::key("env_http_headers", name);
+            let value = self.variable(&field, variable)?;
+            self.add_header((&field, name), value, &mut headers)?;
         }
         if let Some(variable) = &http.bearer_token_env_var {
-            let token = self.variable("bearer_token_env_var", variable)?;
-            self.add_header("authorization", format!("Bearer {token}"), &mut headers)?;
+            let field = "bearer_token_env_var";
+            let bearer = format!("Bearer {}", self.variable(field, variable)?);
+            self.add_header((field, "authorization"), bearer, &mut headers)?;
         }
         Ok(Endpoint { url, headers })
     }
@@ -218,12 +231,12 @@ impl Resolver<'_> {
     /// Adds a header, unless it is there with the same value.
     fn add_header(
         &self,
-        name: &str,
+        (field, name): (&str, &str),
         value: String,
         headers: &mut Vec<(String, Secret)>,
     ) -> Result<(), ResolveError> {
         let name = name.to_lowercase();
-        let error = |problem| Err(self.error(&name, problem));
+        let error = |problem| Err(self.error(field, problem));
         // RFC 9110 §5.1 and §5.5: a name is a token, a value has no control characters but tab.
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(token) {
@@ -252,23 +265,52 @@ impl Resolver<'_> {
     }
 
     fn error(&self, field: &str, problem: Problem) -> ResolveError {
-        ResolveError { server: self.server.to_owned(), field: field.to_owned(), problem }
+        let Server { name, path, file, written, .. } = self.server;
+        let field = self.as_written(field);
+        let position = written.position_of(&field);
+        let place = format!("{}:{position}", file.display());
+        ResolveError { server: name.clone(), path: path.clone(), field, place, problem }
+    }
+
+    /// Returns a field by the one of its two names that the file has.
+    fn as_written(&self, field: &str) -> String {
+        let is_there = |field: &String| self.server.written.find(field).is_some();
+        let other = match field {
+            "url" => Some("serverUrl".to_owned()),
+            _ => field.strip_prefix("headers").map(|name| format!("http_headers{name}")),
+        };
+        let field = field.to_owned();
+        other.filter(|other| !is_there(&field) && is_there(other)).unwrap_or(field)
+    }
+}
+
+/// Returns the URL that was meant by one without a scheme, if it can be told.
+///
+/// As it is written, so without the values of variables, and without user and query.
+fn meant(written: &str) -> Option<String> {
+    let written = written.trim();
+    if written.contains("://") || written.contains("${") || written.contains(char::is_whitespace) {
+        return None;
+    }
+    let shown = shown(&format!("http://{}", written.trim_start_matches('/')));
+    let url = Url::parse(&shown).ok()?;
+    // Something like `stdio:` has a scheme, but no port.
+    let is_local = match url.host()? {
+        url::Host::Domain(name) => name == "localhost" || url.port().is_some(),
+        url::Host::Ipv4(_) | url::Host::Ipv6(_) => true,
+    };
+    let is_name = url.host_str().is_some_and(|host| host.contains('.'));
+    match (is_local, is_name) {
+        (true, _) => Some(shown),
+        (false, true) => Some(shown.replacen("http", "https", 1)),
+        (false, false) => None,
     }
 }
 
 impl ResolveError {
-    /// Returns the error as a diagnostic, for a server that may fail.
-    pub fn diagnostic(&self) -> Diagnostic {
-        Diagnostic {
-            server: self.server.clone(),
-            stage: Stage::Config,
-            code: MCP_CONFIG_INVALID,
-            severity: Severity::Error,
-            wire_name: None,
-            field: Some(self.field.clone()),
-            message: format!("{}: {}", self.field, self.problem),
-            place: None,
-        }
+    /// Returns the error as why a server failed.
+    pub fn into_cause(self) -> Cause {
+        Cause::from(self.to_string()).with_detail(self.place)
     }
 }
 

@@ -10,9 +10,11 @@ use tokio::time::Instant;
 
 use super::client::Connection;
 use super::dial::Dial;
+use super::last_words::Stray;
 use super::notices::Notices;
 use super::wanted::Wanted;
 use crate::process::{Child, Grace};
+use crate::registry::Cause;
 
 /// How long a server that is reached by URL may take to end a session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -35,6 +37,8 @@ pub(super) struct Line {
 pub(super) struct Link {
     pub(super) connection: Arc<Connection>,
     pub(super) child: Option<Child>,
+    /// What the process wrote to its standard output that was no message.
+    pub(super) stray: Stray,
 }
 
 impl Line {
@@ -64,13 +68,13 @@ impl Line {
         &self,
         dial: &Dial,
         deadline: Instant,
-    ) -> Result<Arc<Connection>, String> {
+    ) -> Result<Arc<Connection>, Cause> {
         let mut link = self.link.lock().await;
         if let Some(link) = link.as_ref().filter(|link| !link.connection.is_closed()) {
             return Ok(Arc::clone(&link.connection));
         }
         if self.ended.load(Ordering::Relaxed) {
-            return Err("the session that it belonged to has ended".to_owned());
+            return Err("the session that it belonged to has ended".to_owned().into());
         }
         if let Some(gone) = link.take() {
             tracing::warn!(
@@ -90,7 +94,7 @@ impl Line {
     /// Hears what its process said last, if it has one.
     pub(super) async fn last_words(&self, dial: &Dial) -> String {
         match &*self.link.lock().await {
-            Some(Link { child: Some(child), .. }) => dial.last_words(child).await,
+            Some(Link { child: Some(child), stray, .. }) => dial.last_words(child, stray).await,
             _ => String::new(),
         }
     }
@@ -99,11 +103,11 @@ impl Line {
     pub(super) async fn stop(&self, grace: Grace) {
         let link = self.link.lock().await.take();
         match link {
-            Some(Link { connection, child: Some(mut child) }) => {
+            Some(Link { connection, child: Some(mut child), .. }) => {
                 drop(connection);
                 child.stop(grace).await;
             }
-            Some(Link { connection, child: None }) => {
+            Some(Link { connection, child: None, .. }) => {
                 // One that takes longer learns of it when it looks for us.
                 drop(tokio::time::timeout(FAREWELL, connection.close()).await);
             }

@@ -29,7 +29,7 @@ use super::patience::Patience;
 use super::relay::heed_level;
 use super::wanted::Wanted;
 use crate::process::{Grace, Processes};
-use crate::registry::Apart;
+use crate::registry::{Apart, Cause};
 use crate::relay::Events;
 use crate::session::Sessions;
 use crate::tool::{Arguments, CallContext, Failure};
@@ -128,18 +128,19 @@ impl Upstream {
     }
 
     /// Starts the server, unless it runs, and learns its tools, within its time to start.
-    pub(super) async fn prepare(&self) -> Result<Prepared, String> {
+    pub(super) async fn prepare(&self) -> Result<Prepared, Cause> {
         let deadline = self.dial.deadline();
         let prepared = async {
             let connection = self.line.connection(&self.dial, deadline).await?;
             if !connection.offers().is_any() {
-                return Err("the server does not say that it has tools".to_owned());
+                let reason = "the server does not say that it has tools".to_owned();
+                return Err(Cause::from(reason));
             }
             let mut pages = match connection.tools().await {
                 Ok(pages) => pages,
                 Err(error) => {
                     let words = self.line.last_words(&self.dial).await;
-                    return Err(format!("its tools cannot be listed: {error}{words}"));
+                    return Err(format!("its tools cannot be listed: {error}{words}").into());
                 }
             };
             let refused = self.mirror(&connection, &mut pages);
@@ -156,11 +157,11 @@ impl Upstream {
                 let (protocol, instructions) = (connection.protocol(), connection.instructions());
                 Ok(Prepared { catalog, lists, instructions, protocol })
             }
-            Ok(Err(reason)) => Err(self.dial.masked(&reason)),
+            Ok(Err(cause)) => Err(Cause { reason: self.dial.masked(&cause.reason), ..cause }),
             Err(_) => {
                 let words = self.line.last_words(&self.dial).await;
                 self.stop(Grace::default()).await;
-                Err(self.dial.not_ready(&words))
+                Err(self.dial.not_ready(&words).into())
             }
         }
     }
@@ -247,7 +248,7 @@ impl Upstream {
         };
         match connected {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(reason)) => Err(self.unavailable(&reason)),
+            Ok(Err(cause)) => Err(self.unavailable(&cause.reason)),
             Err(_) => Err(self.unavailable("it could not be started again in time")),
         }
     }
@@ -264,7 +265,7 @@ impl Upstream {
     }
 
     /// Returns what its operator is told of it; `failure` is why it failed.
-    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&str>) -> About {
+    pub(super) fn about(&self, protocol: Option<String>, failure: Option<&Cause>) -> About {
         self.dial.about(protocol, failure)
     }
 

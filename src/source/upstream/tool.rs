@@ -8,14 +8,16 @@ use serde_json::{Map, Value};
 
 use super::catalog::Entry;
 use super::client::{CallError, MCP_CALL_FAILED};
+use super::convert;
 use super::server::Upstream;
 use crate::tool::result::VALIDATION_ERROR;
+use crate::tool::schema::lax;
 use crate::tool::{
     Arguments, CallContext, CallTraits, Capability, DefinitionError, ErrorCode, Failure, Interrupt,
     Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
 };
 
-/// The result breaks the schema that its own tool promises.
+/// The result is none that a client could read, or breaks the schema that its own tool promises.
 pub(super) const MCP_RESULT_INVALID: ErrorCode = ErrorCode::new("MCP_RESULT_INVALID");
 
 /// One tool of one server, under the name it got here.
@@ -46,6 +48,22 @@ impl UpstreamTool {
         Ok(Self { definition, entry, upstream, warned: AtomicBool::new(false) })
     }
 
+    /// Checks arguments; those that break the schema once more with what a model plainly meant.
+    ///
+    /// Models send a list as the text of one, and `"2"` for 2. What fits as it came stays so.
+    fn checked(&self, raw: Arguments) -> Result<Arguments, String> {
+        let schema = &self.definition.input_schema;
+        let mended = lax::mend(schema.document(), &raw);
+        if mended == raw {
+            return schema.check(raw);
+        }
+        schema.check(raw).or_else(|problem| {
+            let mended = schema.check(mended).map_err(|_| problem)?;
+            tracing::debug!(tool.name = self.definition.name.as_str(), "arguments were mended");
+            Ok(mended)
+        })
+    }
+
     /// Makes the failure of a call that is known to change nothing, however far it came.
     fn unread(&self, reason: &str) -> Failure {
         let name = self.upstream.name();
@@ -53,6 +71,13 @@ impl UpstreamTool {
             "{name} gave no answer that can be used: {reason}; the tool changes nothing, so it can be called again"
         );
         Failure::new(MCP_CALL_FAILED, message).retryable().with_detail("upstream", name)
+    }
+
+    /// Makes the failure of a call whose result is none that a client could read.
+    fn malformed(&self, problem: &str) -> Failure {
+        let name = self.upstream.name();
+        let message = format!("{name} has run the tool, but its result is none: {problem}");
+        Failure::new(MCP_RESULT_INVALID, message).with_detail("upstream", name)
     }
 
     /// Holds a result against the schema that the tool promises.
@@ -86,7 +111,7 @@ impl Tool for UpstreamTool {
     }
 
     async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
-        let arguments = self.definition.input_schema.check(raw).map_err(|problem| {
+        let arguments = self.checked(raw).map_err(|problem| {
             let message = format!("invalid arguments for {}: {problem}", self.definition.name);
             Failure::new(VALIDATION_ERROR, message)
         })?;
@@ -102,9 +127,12 @@ impl Tool for UpstreamTool {
 
     async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
         match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
-            Ok(native) => match self.check_output(&native) {
-                Some(failure) => Ok(failure.into()),
-                None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
+            Ok(mut native) => match convert::put_right(&mut native) {
+                Err(problem) => Ok(self.malformed(&problem).into()),
+                Ok(()) => match self.check_output(&native) {
+                    Some(failure) => Ok(failure.into()),
+                    None => Ok(self.upstream.natives().result(native, &self.definition, cx).await),
+                },
             },
             Err(CallError::Failed(failure)) => Ok(failure.into()),
             Err(CallError::Broken(reason)) if call.traits.read_only => {

@@ -11,8 +11,10 @@ use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{ChildStdin, ChildStdout};
 
+use super::last_words::Stray;
 use super::pending::Pending;
 use crate::lines::{Line, Lines};
 
@@ -20,27 +22,36 @@ use crate::lines::{Line, Lines};
 const SHOWN: usize = 200;
 
 /// A message a line, both ways, with raw results.
-pub(super) struct Wire<R, W> {
+pub(super) struct Wire {
     /// What messages in the log call the server.
     server: String,
-    input: Lines<R>,
-    output: Arc<tokio::sync::Mutex<W>>,
+    /// Shared with whoever looks for last words; nobody else reads it while we do.
+    input: Arc<tokio::sync::Mutex<Lines<ChildStdout>>>,
+    output: Arc<tokio::sync::Mutex<ChildStdin>>,
     pending: Arc<Pending>,
     limit: usize,
     /// How many lines were no messages.
     noise: usize,
+    /// The last of them.
+    stray: Stray,
 }
 
-impl<R: AsyncRead + Unpin, W> Wire<R, W> {
+impl Wire {
     pub(super) fn new(
         server: String,
-        (input, output): (R, W),
+        (input, output): (ChildStdout, ChildStdin),
         pending: Arc<Pending>,
         limit: usize,
     ) -> Self {
-        let input = Lines::new(input, limit);
+        let input = Arc::new(tokio::sync::Mutex::new(Lines::new(input, limit)));
+        let stray = Stray::beside(&input);
         let output = Arc::new(tokio::sync::Mutex::new(output));
-        Self { server, input, output, pending, limit, noise: 0 }
+        Self { server, input, output, pending, limit, noise: 0, stray }
+    }
+
+    /// Returns where the lines are kept that are no messages.
+    pub(super) fn stray(&self) -> Stray {
+        self.stray.clone()
     }
 
     fn read(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
@@ -57,6 +68,7 @@ impl<R: AsyncRead + Unpin, W> Wire<R, W> {
     fn skip(&mut self, line: &str) {
         self.noise += 1;
         let shown: String = line.chars().take(SHOWN).collect();
+        self.stray.push(&shown);
         if self.noise == 1 {
             tracing::warn!(
                 upstream = self.server,
@@ -74,11 +86,7 @@ impl<R: AsyncRead + Unpin, W> Wire<R, W> {
     }
 }
 
-impl<R, W> Transport<RoleClient> for Wire<R, W>
-where
-    R: AsyncRead + Send + Sync + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl Transport<RoleClient> for Wire {
     type Error = io::Error;
 
     /// What the library's messages call it.
@@ -103,10 +111,12 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let input = Arc::clone(&self.input);
+        let mut input = input.lock().await;
         loop {
             // Lines are in memory by thousands: a flood of noise must not keep this task busy.
             tokio::task::consume_budget().await;
-            match self.input.next().await {
+            match input.next().await {
                 Ok(Some(Line::Whole(line))) if line.is_empty() => {}
                 Ok(Some(Line::Whole(line))) => {
                     if let Some(message) = self.read(&line) {
@@ -118,7 +128,7 @@ where
                         upstream = self.server,
                         "a message was longer than limits.max_message_bytes and was skipped"
                     );
-                    if let Some(answer) = self.pending.too_long(self.input.ends(), self.limit) {
+                    if let Some(answer) = self.pending.too_long(input.ends(), self.limit) {
                         return Some(answer);
                     }
                 }

@@ -36,6 +36,22 @@ pub fn coerce(schema: &Map<String, Value>, mut raw: Arguments) -> Arguments {
     arguments
 }
 
+/// Makes values fit the declared types of arguments, and leaves everything else as it is.
+///
+/// For schemas of others: nothing is dropped, and nothing is filled in that they did not ask for.
+pub fn mend(schema: &Map<String, Value>, raw: &Arguments) -> Arguments {
+    let declared = |name: &str| schema.get("properties")?.get(name);
+    let mended = raw.iter().map(|(name, value)| {
+        let value = value.clone();
+        let value = match declared(name) {
+            Some(property) => coerce_value(property, value),
+            None => value,
+        };
+        (name.clone(), value)
+    });
+    mended.collect()
+}
+
 fn coerce_value(schema: &Value, value: Value) -> Value {
     if let Some(Value::Array(branches)) = schema.get("anyOf") {
         let exact = branches.iter().any(|branch| has_type(branch, &value));
@@ -209,6 +225,18 @@ mod tests {
         let raw = json!({"right": 3, "zzz": 1, "left": "2"}).as_object().unwrap().clone();
         let arguments = coerce(schema.as_object().unwrap(), raw);
         assert_eq!(Value::Object(arguments), json!({"left": 2, "right": 3, "limit": 5}));
+    }
+
+    #[test]
+    fn mending_drops_and_adds_nothing() {
+        let schema = json!({"properties": {
+            "list": {"type": "array"}, "count": {"type": "integer", "default": 1}, "text": {"type": "string"}
+        }});
+        let raw = json!({"list": "[1, {\"a\": 2}]", "other": "[1]", "text": "[1]"});
+        let mended = mend(schema.as_object().unwrap(), raw.as_object().unwrap());
+        let expected = json!({"list": [1, {"a": 2}], "other": "[1]", "text": "[1]"});
+        assert_eq!(Value::Object(mended), expected);
+        assert_eq!(mend(&Map::new(), raw.as_object().unwrap()), *raw.as_object().unwrap());
     }
 
     #[test]

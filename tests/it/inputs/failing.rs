@@ -27,6 +27,15 @@ fn unusable(home: &Home, locked: &Served) -> Vec<(&'static str, Value, &'static 
         ("nowhere", json!({"command": "cat", "cwd": "/none"}), "`/none` cannot be used"),
         ("dies", dies, "no database"),
         ("mute", mute, "1 s (startup_timeout_sec)"),
+        ("complains", home.server(json!({"complaint": ["", "usage: up ROOT"]})), "usage: up ROOT"),
+        (
+            "hasty",
+            json!({"command": "sh", "args": ["-c", "echo usage: hasty; exit 2"]}),
+            "usage: hasty",
+        ),
+        ("line", json!({"command": "/bin/sh -c s3cret"}), "`/bin/sh` alone is the `command`"),
+        ("home", json!({"command": "~/bin/x"}), "the `~` in `command` is not expanded"),
+        ("bare_url", json!({"url": "localhost:3000"}), "write `http://localhost:3000`"),
         ("refused", json!({"url": "http://127.0.0.1:1/mcp"}), "Connection refused"),
         ("locked", json!({"url": locked.url("/mcp")}), "HTTP 401: it wants a token"),
         ("unset", json!({"command": "cat", "args": ["${NO_SUCH}"]}), "`NO_SUCH` is not set"),
@@ -77,6 +86,56 @@ fn one_server_that_cannot_be_used_costs_no_other_and_is_named_with_its_cause() {
         assert_eq!(server["state"], "failed", "{server}");
         assert!(server.to_string().contains(&words.replace('"', "\\\"")), "{words}: {server}");
         assert!(said.as_str().unwrap().contains(&format!("{name}: not available")), "{said}");
+    }
+    // What is for the operator alone: `check` has it, and clients don't.
+    let (path, file) = (std::env::var("PATH").unwrap(), home.path("mcp.json"));
+    for (name, detail) in
+        [("unknown", &path), ("unset", &file), ("bare_url", &file), ("misspelt", &file)]
+    {
+        let error = of(&check["servers"], name)["error"].to_string();
+        assert!(error.contains(detail.as_str()), "{name}: {error}");
+        for told in [said.to_string(), health.to_string()] {
+            assert!(!told.contains(detail.as_str()), "{name}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_call_of_a_tool_whose_server_failed_says_so_and_why() {
+    let home = Home::new();
+    home.serve(json!({
+        "my-db": {"command": "no-such-cmd"},
+        "one": home.server(json!({"tools": ["echo"]})),
+    }));
+    let why = "unknown tool: mcp__my_db__query; the server my-db failed, so its tools are not there: \
+               `no-such-cmd` was not found in PATH";
+    let call = json!({"name": "mcp__my_db__query", "arguments": {}});
+    let mut client = session(&home, &["--defer", "always"]);
+    for answer in [client.request("tools/call", &call), client.modern("tools/call", &call)] {
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["message"]), (&json!(-32602), &json!(why)));
+        assert_eq!(error["data"]["code"], "NOT_FOUND");
+        assert_eq!(error["data"]["upstream"], "my-db");
+    }
+    let through = client.call("call_tool", &json!({"name": "mcp__my_db__query"}));
+    assert_eq!(text(&through), format!("Error[NOT_FOUND]: {why}"));
+    let mut ours = command(exe());
+    ours.args(["call", "mcp__my_db__query"]).args(home.arguments());
+    let ended = run(ours, LIMIT);
+    assert_eq!((ended.code, ended.stdout), (Some(1), format!("Error[NOT_FOUND]: {why}\n")));
+}
+
+#[test]
+fn a_log_of_more_has_nothing_of_libraries_that_are_not_named() {
+    let home = Home::with_up(json!({"tools": ["echo"]}));
+    for (filter, has_theirs) in [("trace", false), ("info,rmcp=trace", true)] {
+        let mut session = session(&home, &["--log", filter]);
+        assert_eq!(text(&session.call("mcp__up__echo", &json!({"text": "heard"}))), "heard");
+        session.close();
+        session.end();
+        let said = session.said();
+        assert!(said.contains("iris_mcp::"), "{filter}: {said}");
+        assert_eq!(said.contains("rmcp::"), has_theirs, "{filter}: {said}");
     }
 }
 
@@ -166,7 +225,10 @@ fn t20_what_is_wrong_with_a_server_is_told_without_its_values() {
         "{overridden:?}"
     );
     home.write("agent.yaml", "mcp: {path: mcp.json}\n");
-    home.write("mcp.json", r#"{"mcpServers": {"a": {"command": "s3cret"}}, "servers": {}}"#);
+    home.write(
+        "mcp.json",
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "s3cret"}}}, "servers": {}}"#,
+    );
     let twice = told("check", &[]);
     assert_eq!(twice.code, Some(2), "{twice:?}");
     for ended in [check, call, overridden, twice] {
@@ -308,6 +370,6 @@ fn a_program_is_looked_for_where_its_server_would_look() {
     assert!(check.stdout.contains(&shown), "{check:?}");
     assert!(check.stdout.contains("ready  found: 1 tool"), "{check:?}");
     let path = std::env::var("PATH").unwrap();
-    let lost = format!("`their-own-python` was not found in PATH ({path})");
+    let lost = format!("`their-own-python` was not found in PATH (PATH is {path})");
     assert!(check.stdout.contains(&lost), "{check:?}");
 }

@@ -1,6 +1,6 @@
 //! The fields of one server.
 
-use crate::document::{Document, DocumentError, Key, Node, hint, path};
+use crate::document::{Document, DocumentError, Format, Key, Node, hint, path};
 use crate::source::upstream::secret::Secret;
 
 use super::{Filter, Http, Seconds, Stdio, Transport};
@@ -31,12 +31,13 @@ const KNOWN: [&str; 21] = [
 ];
 
 /// Fields that other programs have, and where ours is.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     ("alwaysAllow", "what may run unasked is a setting of the gateway: `--permit`"),
     ("autoApprove", "what may run unasked is a setting of the gateway: `--permit`"),
     ("httpUrl", "did you mean `url`?"),
     ("timeout", "did you mean `tool_timeout_sec`?"),
     ("transport", "did you mean `type`?"),
+    ("transportType", "did you mean `type`?"),
     ("trust_annotations", "it stands in the agent file's `mcp.overrides`, or in `[upstream.NAME]`"),
 ];
 
@@ -90,6 +91,14 @@ enum Type {
     Http,
     Sse,
 }
+
+/// What `type` can say; clients also write `streamable_http` and `streamableHttp`.
+const TYPES: [(&str, Type); 4] = [
+    ("stdio", Type::Stdio),
+    ("http", Type::Http),
+    ("streamable-http", Type::Http),
+    ("sse", Type::Sse),
+];
 
 impl Fields<'_> {
     /// Returns whether the server is switched off.
@@ -168,13 +177,19 @@ impl Fields<'_> {
     }
 
     fn transport_type(&self) -> Result<Type, Problem> {
-        match self.text("type")?.as_deref() {
-            Some("stdio") => Ok(Type::Stdio),
-            Some("http" | "streamable_http" | "streamable-http") => Ok(Type::Http),
-            Some("sse") => Ok(Type::Sse),
-            Some(_) => Err(self.problem("type", "the choices are `stdio`, `http` and `sse`")),
-            None if self.get("command").is_some() => Ok(Type::Stdio),
-            None => Ok(Type::Http),
+        let Some(text) = self.text("type")? else {
+            let is_command = self.get("command").is_some();
+            return Ok(if is_command { Type::Stdio } else { Type::Http });
+        };
+        let folded = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+        match TYPES.iter().find(|(name, _)| folded(name) == folded(&text)) {
+            Some((_, found)) => Ok(*found),
+            None => {
+                let message = "the choices are `stdio`, `http` (or `streamable-http`) and `sse`";
+                let (field, error) = self.problem("type", message);
+                let near = hint::nearest(&text, TYPES.iter().map(|(name, _)| *name));
+                Err((field, error.with_hint(near.map(|name| format!("did you mean `{name}`?")))))
+            }
         }
     }
 
@@ -313,8 +328,36 @@ impl Fields<'_> {
         let message = format!("expected {wanted}, found {}", node.describe());
         let path = format!("{}.{place}", self.path);
         let error = self.document.error_at(node.position, path, message);
-        let quoted = wanted == "a string" && matches!(node.describe(), "a number" | "a boolean");
-        let hint = quoted.then(|| "put it in quotes".to_owned());
+        let is_toml = self.document.format() == Format::Toml;
+        let hint = way_out(field, node, wanted).map(|hint| match (hint, is_toml) {
+            (AS_MAPPING, true) => AS_MAPPING.replace(':', " =").replace("\"NAME\"", "NAME"),
+            (hint, _) => hint.to_owned(),
+        });
         (field.to_owned(), error.with_hint(hint))
     }
+}
+
+/// How a mapping is written, in JSON.
+const AS_MAPPING: &str = "write each name with its value, as in `{\"NAME\": \"value\"}`";
+
+/// Returns what to do about a value of a wrong type, where that is plain.
+fn way_out(field: &str, node: &Node, wanted: &str) -> Option<&'static str> {
+    Some(match (wanted, node.describe()) {
+        (_, "null") => "give it a value, or remove the key",
+        ("a string", "a number" | "a boolean") => "put it in quotes",
+        ("a string", "a list") if field == "command" => {
+            "the program alone is the `command`, the rest goes to `args`"
+        }
+        ("a list of strings", "a string") if field == "args" => {
+            "write each word in quotes, in square brackets: `[\"-v\", \"FILE\"]`"
+        }
+        ("a list of strings", "a string") => "put it in square brackets: `[\"NAME\"]`",
+        ("a list of strings", "a mapping") if field == "env_vars" => {
+            "names and their values go to `env`"
+        }
+        ("a mapping of strings", "a list" | "a string") => AS_MAPPING,
+        ("a boolean", _) => "write `true` or `false`, without quotes",
+        ("a number", "a string") => "write it without quotes",
+        _ => return None,
+    })
 }

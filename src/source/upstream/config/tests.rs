@@ -254,3 +254,21 @@ fn exclusion_beats_inclusion() {
     assert!(filter(Some(&["x"]), &["y"]).admits("x"));
     assert!(!filter(Some(&["x"]), &["x"]).admits("x"));
 }
+
+#[test]
+fn a_type_is_known_in_every_spelling_that_clients_use() {
+    for (name, is_http) in [
+        ("http", true),
+        ("streamableHttp", true),
+        ("streamable-http", true),
+        ("streamable_http", true),
+        ("StreamableHTTP", true),
+        ("sse", false),
+        ("SSE", false),
+    ] {
+        let text = format!("{{servers: {{a: {{type: '{name}', url: 'http://x'}}}}}}");
+        let files = [document("mcp.json", &text)];
+        let loaded = read(&files, &Overrides::new(), OnError::Fail).unwrap();
+        assert_eq!(matches!(loaded.servers[0].transport, Transport::Http(_)), is_http, "{name}");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::document::Position;
+use crate::document::{Document, Format, Kind, Node, Position};
 use crate::source::upstream::config::Filter;
 
 fn variables() -> BTreeMap<String, String> {
@@ -77,10 +77,17 @@ fn more_expressions() {
 
 /// Resolves a server whose MCP file is in `/conf`.
 fn resolved(transport: Transport, dotenv: &str) -> Result<Resolved, ResolveError> {
+    let nothing = Node::new(Position { line: 1, column: 6 }, Kind::Null);
+    resolve_as(nothing, transport, dotenv)
+}
+
+fn resolve_as(written: Node, transport: Transport, dotenv: &str) -> Result<Resolved, ResolveError> {
     let server = Server {
         name: "s".to_owned(),
         file: "/conf/mcp.json".into(),
         position: Position { line: 1, column: 1 },
+        path: "mcpServers.s".to_owned(),
+        written,
         directory: "/conf".into(),
         transport,
         required: true,
@@ -177,6 +184,7 @@ fn a_relative_folder_starts_from_the_mcp_file() {
 }
 
 const NOT_SET: &str = "the environment variable `MISSING` is not set";
+const SET: &str = "; set it where the gateway runs";
 const ADVICE: &str = "; set it, or write `${MISSING:-default}`";
 
 #[test]
@@ -187,40 +195,40 @@ fn what_cannot_be_resolved_for_a_process_is_named_without_a_value() {
     };
     stdio_error(
         Stdio { command: missing(), ..stdio() },
-        &format!("server `s`: command: {NOT_SET}{ADVICE}"),
+        &format!("mcpServers.s.command: {NOT_SET}{ADVICE}"),
     );
     stdio_error(
         Stdio { args: vec!["a".into(), missing()], ..stdio() },
-        &format!("server `s`: args[1]: {NOT_SET}{ADVICE}"),
+        &format!("mcpServers.s.args[1]: {NOT_SET}{ADVICE}"),
     );
     stdio_error(
         Stdio { env: secrets(&[("A.B", "x${MISSING}")]), ..stdio() },
-        &format!("server `s`: env.\"A.B\": {NOT_SET}{ADVICE}"),
+        &format!("mcpServers.s.env.\"A.B\": {NOT_SET}{ADVICE}"),
     );
     stdio_error(
         Stdio { env_vars: vec!["MISSING".into()], ..stdio() },
-        &format!("server `s`: env_vars[0]: {NOT_SET}"),
+        &format!("mcpServers.s.env_vars[0]: {NOT_SET}{SET}"),
     );
     stdio_error(
         Stdio { cwd: Some(missing()), ..stdio() },
-        &format!("server `s`: cwd: {NOT_SET}{ADVICE}"),
+        &format!("mcpServers.s.cwd: {NOT_SET}{ADVICE}"),
     );
     stdio_error(
         Stdio { env_file: Some("other.env".into()), ..stdio() },
-        "server `s`: envFile: the dotenv file cannot be read: entity not found (`other.env`, from /conf)",
+        "mcpServers.s.envFile: the dotenv file cannot be read: entity not found (`other.env`, from /conf)",
     );
     let process = "this cannot be handed to a process: it is empty or has a NUL";
     stdio_error(
         Stdio { command: "${EMPTY}".into(), ..stdio() },
-        &format!("server `s`: command: {process}"),
+        &format!("mcpServers.s.command: {process}"),
     );
     stdio_error(
         Stdio { args: vec!["a\0b".into()], ..stdio() },
-        &format!("server `s`: args[0]: {process}"),
+        &format!("mcpServers.s.args[0]: {process}"),
     );
     stdio_error(
         Stdio { env: secrets(&[("A=B", "x")]), ..stdio() },
-        &format!("server `s`: env.\"A=B\": {process}"),
+        &format!("mcpServers.s.env.\"A=B\": {process}"),
     );
 }
 
@@ -231,36 +239,101 @@ fn what_cannot_be_resolved_for_a_url_is_named_without_a_value() {
     };
     http_error(
         Http { url: "ftp://x".into(), ..http() },
-        "server `s`: url: this is no http or https URL",
+        "mcpServers.s.url: this is no http or https URL",
     );
     http_error(
         Http { url: "${TOKEN}".into(), ..http() },
-        "server `s`: url: this is no http or https URL",
+        "mcpServers.s.url: this is no http or https URL",
     );
     http_error(
         Http { headers: secrets(&[("X", "${MISSING}")]), ..http() },
-        &format!("server `s`: headers.X: {NOT_SET}{ADVICE}"),
+        &format!("mcpServers.s.headers.X: {NOT_SET}{ADVICE}"),
     );
     http_error(
         Http { headers: secrets(&[("X y", "1")]), ..http() },
-        "server `s`: x y: this cannot be a header",
+        "mcpServers.s.headers.\"X y\": this cannot be a header",
     );
     http_error(
         Http { headers: secrets(&[("X", "a\r\nb: c")]), ..http() },
-        "server `s`: x: this cannot be a header",
+        "mcpServers.s.headers.X: this cannot be a header",
     );
     http_error(
         Http { bearer_token_env_var: Some("MISSING".into()), ..http() },
-        &format!("server `s`: bearer_token_env_var: {NOT_SET}"),
+        &format!("mcpServers.s.bearer_token_env_var: {NOT_SET}{SET}"),
     );
     http_error(
         Http { env_http_headers: vec![("X".into(), "MISSING".into())], ..http() },
-        &format!("server `s`: env_http_headers.X: {NOT_SET}"),
+        &format!("mcpServers.s.env_http_headers.X: {NOT_SET}{SET}"),
     );
     // T20
     http_error(
         Http { headers: secrets(&[("X-Key", "${TOKEN}"), ("x-key", "abcd")]), ..http() },
-        "server `s`: x-key: the header is given twice, with different values",
+        "mcpServers.s.headers.x-key: the header is given twice, with different values",
+    );
+}
+
+#[test]
+fn a_value_that_is_found_bad_when_it_is_used_has_its_place() {
+    let text = "{\n  mcpServers: {\n    s: {serverUrl: 'localhost:3000',\n     http_headers: {'X-Y': '${MISSING}'},\n     args: ['a',\n       '${MISSING}'], env: {A: 1}}\n  }\n}";
+    let document = Document::parse("dir/mcp.json", Format::Json5, text).unwrap();
+    let written = document.root.find("mcpServers.s").unwrap().clone();
+    let place = |transport| {
+        let error = resolve_as(written.clone(), transport, "").unwrap_err();
+        let cause = error.into_cause();
+        (cause.reason, cause.detail.unwrap())
+    };
+    let url = "localhost:3000".to_owned();
+    assert_eq!(
+        place(Transport::Http(Http { url, ..http() })),
+        (
+            "mcpServers.s.serverUrl: this is no http or https URL; write `http://localhost:3000`"
+                .to_owned(),
+            "/conf/mcp.json:3:20".to_owned()
+        )
+    );
+    let headers = secrets(&[("X-Y", "${MISSING}")]);
+    assert_eq!(
+        place(Transport::Sse(Http { headers, ..http() })),
+        (
+            format!("mcpServers.s.http_headers.X-Y: {NOT_SET}{ADVICE}"),
+            "/conf/mcp.json:4:28".to_owned()
+        )
+    );
+    let args = vec!["a".to_owned(), "${MISSING}".to_owned()];
+    let (_, place_of_item) = place(Transport::Stdio(Stdio { args, ..stdio() }));
+    assert_eq!(place_of_item, "/conf/mcp.json:6:8");
+    // What the file does not have itself is placed at the nearest thing that it has.
+    let env = secrets(&[("B", "${MISSING}")]);
+    let (_, nearest) = place(Transport::Stdio(Stdio { env, ..stdio() }));
+    assert_eq!(nearest, "/conf/mcp.json:6:28");
+}
+
+#[test]
+fn the_url_is_told_that_was_meant_by_one_without_a_scheme() {
+    for (written, meant_by_it) in [
+        ("localhost:3000", Some("http://localhost:3000")),
+        (" 127.0.0.1:3000/mcp?key=s3cret", Some("http://127.0.0.1:3000/mcp")),
+        ("me:s3cret@db:81/x", Some("http://db:81/x")),
+        ("//mcp.example.com/mcp", Some("https://mcp.example.com/mcp")),
+        ("[::1]:80", Some("http://[::1]:80")),
+        ("mcp", None),
+        ("stdio:", None),
+        ("ftp://x", None),
+        ("${HOST}:80", None),
+        ("npx -y foo", None),
+        ("", None),
+    ] {
+        assert_eq!(meant(written).as_deref(), meant_by_it, "{written}");
+    }
+}
+
+#[test]
+fn a_dotenv_file_in_a_home_folder_is_not_looked_for_there() {
+    let description = Stdio { env_file: Some("~/.env".to_owned()), ..stdio() };
+    let error = resolved(Transport::Stdio(description), "").unwrap_err().to_string();
+    assert!(
+        error.ends_with("; `~` is not expanded: write the whole path, or `${HOME}`"),
+        "{error}"
     );
 }
 
