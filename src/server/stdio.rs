@@ -323,6 +323,4 @@ impl Transport<RoleServer> for Stream {
 }
 
 #[cfg(test)]
-mod fuzz;
-#[cfg(test)]
 mod tests;

@@ -65,7 +65,9 @@ pub(crate) fn check_error(text: &str, error: &DocumentError) {
     assert!(rendered.starts_with(&shown), "{rendered:?}");
     let Some(position) = error.position() else { return };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let line = text.split('\n').nth(position.line as usize - 1);
+    // The two characters of a line end are both in the line.
+    let text = text.replace("\r\n", " \n");
+    let line = text.split(['\n', '\r']).nth(position.line as usize - 1);
     let line = line.unwrap_or_else(|| panic!("{shown}: there is no such line"));
     assert!((1..=line.chars().count() + 1).contains(&(position.column as usize)), "{shown}");
 }

@@ -48,7 +48,11 @@ fn check(input: &[u8]) {
     // A line is `server/tool`, or the name of a tool of ours.
     let ours = lines.iter().filter(|line| !line.contains('/') && ToolName::parse(line).is_ok());
     let own: HashSet<String> = ours.map(|line| (*line).to_owned()).collect();
-    let theirs: Vec<(&str, &str)> = lines.iter().filter_map(|line| line.split_once('/')).collect();
+    let theirs: Vec<(&str, &str)> = lines
+        .iter()
+        .filter_map(|line| line.split_once('/'))
+        .filter(|(_, tool)| !tool.is_empty())
+        .collect();
     let assigned = assign(theirs.iter().copied(), &own);
     assert_eq!(assigned.names.len(), theirs.len());
 

@@ -1,9 +1,11 @@
 //! Any bytes as what a client says.
 
+use rmcp::model::JsonRpcMessage;
 use tokio::io::AsyncReadExt as _;
 
 use super::*;
 use crate::fuzz::{block_on, spell, target};
+use crate::lines::{Line, Lines};
 
 const WORDS: &[&str] = &[
     "{\"jsonrpc\":\"2.0\",",
@@ -62,7 +64,7 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn client_line() {
-    target("client_line", 256 * 1024, check);
+    target("client_line", 16 * 1024, check);
 }
 
 fn check(input: &[u8]) {
@@ -100,7 +102,7 @@ fn check_line(line: &[u8]) {
     let has = |name: &str| value.as_ref().is_some_and(|value| value.get(name).is_some());
     let id = value.as_ref().and_then(|value| value.get("id"));
     let id = id.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-    match parse(line) {
+    match read(line) {
         Read::Message(message) => {
             let value = value.as_ref().unwrap();
             assert_eq!(value["jsonrpc"], "2.0");
@@ -112,7 +114,7 @@ fn check_line(line: &[u8]) {
             }
             // What is passed on is read as what came.
             let again = serde_json::to_vec(&message).unwrap();
-            let Read::Message(second) = parse(&again) else { panic!("{value} is read but once") };
+            let Read::Message(second) = read(&again) else { panic!("{value} is read but once") };
             assert_eq!(serde_json::to_vec(&second).unwrap(), again);
         }
         Read::Bad(about, error) => {

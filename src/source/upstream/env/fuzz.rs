@@ -43,7 +43,7 @@ const VALUE: &str = "v~lue";
 
 #[test]
 fn expressions() {
-    target("expressions", 1024 * 1024, |input| check_expressions(&spell(input, WORDS)));
+    target("expressions", 64 * 1024, |input| check_expressions(&spell(input, WORDS)));
 }
 
 fn check_expressions(text: &str) {
@@ -71,7 +71,7 @@ fn check_expressions(text: &str) {
 
 #[test]
 fn dotenv_file() {
-    target("dotenv_file", 1024 * 1024, |input| check_dotenv(&spell(input, WORDS)));
+    target("dotenv_file", 64 * 1024, |input| check_dotenv(&spell(input, WORDS)));
 }
 
 fn check_dotenv(text: &str) {
@@ -103,7 +103,7 @@ fn check_dotenv(text: &str) {
                 .map_or(name.clone(), |value| format!("{name}={}", quoted(value.expose())))
         })
         .collect();
-    let again = dotenv::parse(&written.join("\n"));
+    let again = dotenv::parse(&format!("\n{}", written.join("\n")));
     assert_eq!(again.entries, parsed.entries);
     assert!(again.skipped_lines.is_empty());
 }

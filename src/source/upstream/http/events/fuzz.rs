@@ -37,7 +37,7 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn events() {
-    target("events", 256 * 1024, check);
+    target("events", 32 * 1024, check);
 }
 
 fn check(input: &[u8]) {
