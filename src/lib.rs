@@ -28,3 +28,7 @@ pub mod source;
 pub mod telemetry;
 pub mod tool;
 pub mod workspace;
+
+#[cfg(test)]
+#[path = "../tests/fuzz/target.rs"]
+mod fuzz;

@@ -249,4 +249,6 @@ fn folder(file: &Path) -> &Path {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

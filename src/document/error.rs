@@ -95,7 +95,7 @@ impl DocumentError {
     pub fn without_place(&self) -> String {
         let path = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{path}{}{hint}", self.message)
+        visible(&format!("{path}{}{hint}", self.message))
     }
 
     /// Returns the error with the line it is about and a caret under the place.
@@ -114,7 +114,7 @@ impl DocumentError {
 
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", visible(&self.file.display().to_string()))?;
         if let Some(position) = self.position {
             write!(f, ":{position}")?;
         }
@@ -129,3 +129,12 @@ impl fmt::Debug for DocumentError {
 }
 
 impl std::error::Error for DocumentError {}
+
+/// Writes control characters as Rust would: names from a file must not address the terminal.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { shown.extend(c.escape_debug()) } else { shown.push(c) }
+    }
+    shown
+}

@@ -34,7 +34,7 @@ const NAMES: [&str; 5] = ["var", "vars", "file", "folder", "path"];
 pub(super) fn last_line(text: &str, format: Format) -> String {
     let mut masker = Masker::new(format);
     let mut shown = Vec::new();
-    for line in text.split('\n') {
+    for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
         shown = masker.line(line);
     }
     shown.into_iter().collect()

@@ -10,6 +10,9 @@ use super::{Format, MAX_DEPTH, Node, mask};
 /// The longest piece of a line that is shown, in characters.
 const EXCERPT_CHARS: usize = 100;
 
+/// How many bytes of a line are counted to find a column.
+const BLOCK: usize = 1024;
+
 /// A text and the file it came from.
 pub(super) struct Source {
     path: PathBuf,
@@ -17,6 +20,8 @@ pub(super) struct Source {
     text: String,
     /// The byte at which each line begins.
     lines: Vec<usize>,
+    /// How many characters begin before each block of bytes.
+    characters: Vec<usize>,
 }
 
 impl Source {
@@ -24,9 +29,17 @@ impl Source {
         if text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());
         }
-        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        // A carriage return ends a line where no line feed follows: so it does for the parsers.
+        let ends = text.match_indices(['\n', '\r']).map(|(at, _)| at + 1);
+        let breaks = ends.filter(|at| !text[at - 1..].starts_with("\r\n"));
         let lines = std::iter::once(0).chain(breaks).collect();
-        Self { path, format, text, lines }
+        let mut before = 0;
+        let blocks = text.as_bytes().chunks(BLOCK).map(|block| {
+            before += characters(block);
+            before
+        });
+        let characters = std::iter::once(0).chain(blocks).collect();
+        Self { path, format, text, lines, characters }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -45,8 +58,22 @@ impl Source {
     pub(super) fn position(&self, byte: usize) -> Position {
         let byte = self.text.floor_char_boundary(byte);
         let line = self.lines.partition_point(|start| *start <= byte).saturating_sub(1);
-        let column = self.text[self.lines[line]..byte].chars().count();
+        let column = self.characters_before(byte) - self.characters_before(self.lines[line]);
         Position { line: count(line + 1), column: count(column + 1) }
+    }
+
+    /// Counts in no more than a block: a file may be one long line, with a place for every value.
+    fn characters_before(&self, byte: usize) -> usize {
+        let block = byte / BLOCK;
+        self.characters[block] + characters(&self.text.as_bytes()[block * BLOCK..byte])
+    }
+
+    /// Returns a place that a parser counted itself; what is beyond the last line is the end.
+    pub(super) fn counted(&self, line: usize, column: usize) -> Position {
+        if line > self.lines.len() {
+            return self.position(self.text.len());
+        }
+        Position { line: count(line.max(1)), column: count(column) }
     }
 
     /// Makes an error about a place.
@@ -101,6 +128,11 @@ impl fmt::Debug for Source {
 
 pub(super) fn too_deep() -> String {
     format!("the document nests more than {MAX_DEPTH} levels deep")
+}
+
+/// Counts the characters that begin in some bytes of UTF-8.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 fn count(number: usize) -> u32 {

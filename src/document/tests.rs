@@ -485,6 +485,48 @@ fn a_rendered_error_shows_the_line_and_no_secret() {
 }
 
 #[test]
+fn no_name_in_a_message_addresses_the_terminal() {
+    let document = Document::parse("\u{1b}[2J.json", Format::Json5, "{}").unwrap();
+    let error = document.error_at(document.root.position, "a\u{7}", "b\nc\u{9b}");
+    let shown = error.with_hint("d\u{1b}".to_owned()).to_string();
+    assert_eq!(shown, r"\u{1b}[2J.json:1:1: a\u{7}: b\nc\u{9b}; d\u{1b}");
+}
+
+#[test]
+fn a_mistake_at_the_end_of_a_file_is_in_the_file() {
+    let error = Document::parse("f", Format::Yaml, "a: b\nindent").unwrap_err();
+    let expected = "\
+f:2:7: simple key expected
+  |
+2 | indent
+  |       ^";
+    assert_eq!(error.render(), expected);
+}
+
+#[test]
+fn a_file_of_one_long_line_is_read_once() {
+    let text = format!("[{}]", "'é',".repeat(200_000));
+    let document = Document::parse("f", Format::Json5, text).unwrap();
+    let last = document.root.as_sequence().unwrap().last().unwrap();
+    assert_eq!(last.position, Position { line: 1, column: 4 * 199_999 + 2 });
+}
+
+#[test]
+fn a_line_ends_where_the_parsers_say() {
+    for end in ["\n", "\r\n", "\r"] {
+        let text = ["a: 1", "b: 2", "a: 3"].join(end);
+        let error = Document::parse("f", Format::Yaml, text.as_str()).unwrap_err().render();
+        assert!(error.ends_with("\n3 | a: 3\n  | ^"), "{error}");
+        let document =
+            Document::parse("f", Format::Json5, format!("{{{end}a: 1,{end}b: 2}}")).unwrap();
+        let (key, _) = document.root.entry("b").unwrap();
+        assert_eq!(key.position, Position { line: 3, column: 1 });
+        let error = document.error_in("b", "m").render();
+        assert!(error.ends_with("\n3 | b: 2}\n  | ^"), "{error}");
+    }
+}
+
+#[test]
 fn a_long_line_is_shown_around_the_caret() {
     let text = format!("{{a: [{}], b: x}}", "1, ".repeat(1000));
     let error = Document::parse("f", Format::Json5, text).unwrap_err();

@@ -54,7 +54,7 @@ impl<'a> Builder<'a> {
 
     fn next(&mut self) -> Result<(Event<'a>, Position), DocumentError> {
         match self.events.next_event() {
-            Some(Ok((event, span))) => Ok((event, position(span.start))),
+            Some(Ok((event, span))) => Ok((event, self.position(span.start))),
             Some(Err(error)) => Err(self.scan_error(&error)),
             None => Ok((Event::StreamEnd, self.source.position(0))),
         }
@@ -221,6 +221,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    fn position(&self, marker: Marker) -> Position {
+        self.source.counted(marker.line(), marker.col() + 1)
+    }
+
     fn error(&self, position: Position, message: impl Into<String>) -> DocumentError {
         self.source.error(position, message)
     }
@@ -228,7 +232,7 @@ impl<'a> Builder<'a> {
     fn scan_error(&self, error: &ScanError) -> DocumentError {
         let message = error.info();
         let advice = advice::on(message);
-        self.error(position(*error.marker()), message.to_owned()).with_hint(advice)
+        self.error(self.position(*error.marker()), message.to_owned()).with_hint(advice)
     }
 }
 
@@ -238,9 +242,4 @@ fn combine(mut merged: Vec<(Key, Node)>, own: Vec<(Key, Node)>) -> Vec<(Key, Nod
     merged.retain(|(key, _)| seen.insert(key.text.clone()));
     merged.extend(own);
     merged
-}
-
-fn position(marker: Marker) -> Position {
-    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    Position { line: count(marker.line()).max(1), column: count(marker.col() + 1) }
 }

@@ -313,4 +313,6 @@ impl FromStr for Style {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -77,3 +77,6 @@ pub(super) fn unread(bytes: &[u8], error: &str) -> Read {
         _ => refused("this is not a message of this protocol"),
     }
 }
+
+#[cfg(test)]
+mod fuzz;

@@ -410,3 +410,6 @@ fn made(server: &Arc<Upstream>, entries: &[Entry], names: &[String]) -> Vec<Arc<
     }
     tools
 }
+
+#[cfg(test)]
+mod fuzz;

@@ -155,4 +155,6 @@ fn obstacle(error: Error) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -254,4 +254,6 @@ fn told(notes: &[String]) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -259,14 +259,14 @@ fn roots(document: &Document) -> Result<Root<'_>, DocumentError> {
         let message = "one of `mcpServers`, `servers` and `mcp_servers` must hold the servers";
         let near = |(key, _): &(Key, Node)| {
             let name = hint::nearest(&key.text, ROOTS)?;
-            let error = at(key.position, &key.text, message.to_owned());
+            let error = at(key.position, &path::key("", &key.text), message.to_owned());
             Some(error.with_hint(format!("did you mean `{name}`?")))
         };
         // The servers themselves, without anything around them.
         let unwrapped = |(key, node): &(Key, Node)| {
             ["command", "url", "serverUrl"].iter().find_map(|field| node.get(field))?;
             let hint = "put this and all others under `mcpServers`".to_owned();
-            Some(at(key.position, &key.text, message.to_owned()).with_hint(hint))
+            Some(at(key.position, &path::key("", &key.text), message.to_owned()).with_hint(hint))
         };
         let error = entries.iter().find_map(near).or_else(|| entries.iter().find_map(unwrapped));
         let error = error.unwrap_or_else(|| at(document.root.position, "", message.to_owned()));

@@ -348,4 +348,6 @@ impl fmt::Debug for Endpoint {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

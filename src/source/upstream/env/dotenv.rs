@@ -21,6 +21,8 @@ pub fn parse(text: &str) -> Dotenv {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut dotenv = Dotenv { entries: Vec::new(), skipped_lines: Vec::new() };
     let mut rest = text;
+    // How far lines are counted, and the number of the one there.
+    let (mut counted, mut line) = (0, 1);
     loop {
         rest = rest.trim_start();
         if rest.is_empty() {
@@ -37,7 +39,9 @@ pub fn parse(text: &str) -> Dotenv {
             }
             None => {
                 let read = text.len() - rest.len();
-                dotenv.skipped_lines.push(text[..read].matches('\n').count() + 1);
+                line += text[counted..read].matches('\n').count();
+                counted = read;
+                dotenv.skipped_lines.push(line);
                 rest = after_line(rest);
             }
         }

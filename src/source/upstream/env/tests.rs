@@ -430,6 +430,13 @@ fn dotenv_files() {
     check_dotenv("A=пример\n", &[("A", Some("пример"))], &[]);
 }
 
+#[test]
+fn a_dotenv_file_of_nothing_but_mistakes_is_read_once() {
+    let parsed = dotenv::parse(&"=\n\n".repeat(200_000));
+    assert_eq!(parsed.skipped_lines.len(), 200_000);
+    assert_eq!(parsed.skipped_lines.last(), Some(&399_999));
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "[${}:\\-A-Z_a-c'\"\\\\\n#= é]{0,60}") {

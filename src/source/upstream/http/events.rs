@@ -130,6 +130,8 @@ impl fmt::Debug for Events {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests {
     use super::*;
 
