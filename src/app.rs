@@ -155,10 +155,8 @@ impl App {
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let gateway = Gateway::new(
-            server,
-            Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() },
-        );
+        let parts = Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() };
+        let gateway = Gateway::new(server, parts);
         Ok(Self { gateway, registry, shutdown, python, upstreams, http, stdio, on_failure, rules })
     }
 

@@ -52,7 +52,7 @@ fn builder() -> Home {
 fn nothing_starts_with_a_part_that_this_version_does_not_have() {
     let home = builder();
     let serve = iris(&home, &["serve"]);
-    expect![[r#"
+    expect![[r"
         error: agent.yaml:10:36: tools.builtin[2]: `exec.command` is not available in this version; remove it to serve the rest
            |
         10 |   builtin: [file.read, file.write, exec.command]
@@ -61,7 +61,7 @@ fn nothing_starts_with_a_part_that_this_version_does_not_have() {
            |
         11 | hooks:
            | ^
-    "#]]
+    "]]
     .assert_eq(&serve.stderr);
     for arguments in
         [&["serve"][..], &["tools"], &["call", "read_file", "{}"], &["search", "a file"]]

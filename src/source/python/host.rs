@@ -185,8 +185,9 @@ fn ended_early(exit: Exit, words: &[String]) -> Cause {
     let Some((last, before)) = words.split_last() else {
         return Cause::from(format!("the interpreter ended while it was loading: {exit}"));
     };
-    let before: String = before.iter().map(|line| format!("\n{line}")).collect();
-    Cause::from(format!("the interpreter ended while it was loading: {last}{before}"))
+    let mut lines = vec![format!("the interpreter ended while it was loading: {last}")];
+    lines.extend_from_slice(before);
+    Cause::from(lines.join("\n"))
 }
 
 /// Makes the failure of a call that nothing of has run.

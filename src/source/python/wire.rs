@@ -100,7 +100,15 @@ pub(super) struct Traits {
     read_only: bool,
     destructive: bool,
     parallel: bool,
-    own_timeout: bool,
+    timeout_owner: Owner,
+}
+
+/// Who ends a call when its time is up.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Owner {
+    Runtime,
+    Tool,
 }
 
 /// Why a call failed.
@@ -143,8 +151,11 @@ impl<'a> Context<'a> {
 
 impl From<Traits> for CallTraits {
     fn from(traits: Traits) -> Self {
-        let Traits { read_only, destructive, parallel, own_timeout } = traits;
-        let timeout_owner = if own_timeout { TimeoutOwner::Tool } else { TimeoutOwner::Runtime };
+        let Traits { read_only, destructive, parallel, timeout_owner } = traits;
+        let timeout_owner = match timeout_owner {
+            Owner::Runtime => TimeoutOwner::Runtime,
+            Owner::Tool => TimeoutOwner::Tool,
+        };
         Self { read_only, destructive, parallel, timeout_owner }
     }
 }

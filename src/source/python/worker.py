@@ -289,7 +289,7 @@ class Worker:
                 "read_only": bool(tool.is_read_only(params)),
                 "destructive": bool(tool.is_destructive(params)),
                 "parallel": bool(tool.is_concurrency_safe(params)),
-                "own_timeout": str(getattr(tool, "timeout_owner", "runtime")) == "tool",
+                "timeout_owner": "tool" if str(getattr(tool, "timeout_owner", "")) == "tool" else "runtime",
             },
         }
 

@@ -116,7 +116,7 @@ impl Worker {
                 }
                 Ok(said) => self.heard(said),
                 Err(error) => {
-                    tracing::warn!(%error, "the Python interpreter said what nobody knows")
+                    tracing::warn!(%error, "the Python interpreter said what nobody knows");
                 }
             }
         }
