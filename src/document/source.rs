@@ -68,12 +68,14 @@ impl Source {
         self.characters[block] + characters(&self.text.as_bytes()[block * BLOCK..byte])
     }
 
-    /// Returns a place that a parser counted itself; what is beyond the last line is the end.
+    /// Returns a place that a parser counted itself; what is beyond a line, or the last, is its end.
     pub(super) fn counted(&self, line: usize, column: usize) -> Position {
-        if line > self.lines.len() {
+        let Some(start) = self.lines.get(line.saturating_sub(1)) else {
             return self.position(self.text.len());
-        }
-        Position { line: count(line.max(1)), column: count(column) }
+        };
+        let end = self.lines.get(line.max(1)).map_or(self.text.len(), |next| next - 1);
+        let length = self.characters_before(end) - self.characters_before(*start);
+        Position { line: count(line.max(1)), column: count(column.min(length + 1)) }
     }
 
     /// Makes an error about a place.

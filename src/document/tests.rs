@@ -501,6 +501,12 @@ f:2:7: simple key expected
 2 | indent
   |       ^";
     assert_eq!(error.render(), expected);
+    // The parser counts more columns in a directive than it has.
+    let error = Document::parse("f", Format::Yaml, "%a éééé: e\u{0}\n").unwrap_err();
+    assert!(error.position().unwrap().column <= 12, "{error}");
+    let error = Document::parse("f", Format::Yaml, "a: 1\n\u{0}").unwrap_err();
+    let expected = "f:2:1: found unprintable character; remove it; some editors show it as `^@`";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What to do about a text that is no YAML, by what the parser says of it.
 
 /// What the parser's messages have in them, and what helps; the first one counts.
-const ADVICE: [(&str, &str); 9] = [
+const ADVICE: [(&str, &str); 10] = [
+    ("unprintable", "remove it; some editors show it as `^@`"),
     ("tab", "indent with spaces, not with tabs"),
     (
         "unknown anchor",

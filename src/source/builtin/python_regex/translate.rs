@@ -147,7 +147,7 @@ impl Translator {
         {
             let at = self.at;
             self.at += 1;
-            if flags.has(Flags::VERBOSE) && self.insignificant(character) {
+            if flags.has(Flags::VERBOSE) && self.insignificant(character)? {
                 continue;
             }
             if let Some(repetition) = self.repetition(character)? {
@@ -353,12 +353,21 @@ impl Translator {
     }
 
     /// Skips what does not count in a verbose pattern; `character` was just read.
-    fn insignificant(&mut self, character: char) -> bool {
+    fn insignificant(&mut self, character: char) -> Result<bool, PatternError> {
         if character == '#' {
-            while self.next().is_some_and(|character| character != '\n') {}
-            return true;
+            while self.commented()?.is_some_and(|character| character != '\n') {}
+            return Ok(true);
         }
-        matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+        Ok(matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c'))
+    }
+
+    /// Reads on in a comment, where a backslash still takes what follows it along.
+    fn commented(&mut self) -> Result<Option<char>, PatternError> {
+        let character = self.next();
+        if character == Some('\\') && self.next().is_none() {
+            return Err(self.invalid("bad escape (end of pattern)"));
+        }
+        Ok(character)
     }
 
     fn write(&mut self, text: fmt::Arguments<'_>) {

@@ -29,7 +29,7 @@ impl Translator {
             let start = self.at;
             if flags.has(Flags::VERBOSE)
                 && let Some(character) = self.next()
-                && self.insignificant(character)
+                && self.insignificant(character)?
             {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Translator {
 
     fn comment(&mut self, at: usize) -> Result<(), PatternError> {
         loop {
-            match self.next() {
+            match self.commented()? {
                 Some(')') => return Ok(()),
                 Some(_) => {}
                 None => {
