@@ -18,7 +18,7 @@ use super::last_words::{LastWords, Stray, chain};
 use super::line::Link;
 use super::notices::Notices;
 use super::pending::Pending;
-use super::secret::{Secret, masked};
+use super::secret::{Secret, in_arguments, masked};
 use super::server::Shared;
 use super::tilde;
 use super::wire::Wire;
@@ -104,11 +104,16 @@ impl Dial {
         }
     }
 
-    /// Returns a text of the server's without the values of its variables.
+    /// Returns a text of the server's without the secrets that it was given.
     pub(super) fn masked(&self, text: &str) -> String {
         match self.resolved.get() {
-            Some(Resolved::Stdio { env, .. }) => masked(text, env.values()),
-            _ => text.to_owned(),
+            Some(Resolved::Stdio { args, env, .. }) => {
+                masked(text, in_arguments(args).iter().chain(env.values()))
+            }
+            Some(Resolved::Http(endpoint) | Resolved::Sse(endpoint)) => {
+                masked(text, endpoint.secrets().iter())
+            }
+            None => text.to_owned(),
         }
     }
 

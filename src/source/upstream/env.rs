@@ -18,7 +18,7 @@ use crate::document::path;
 use crate::registry::Cause;
 use crate::source::upstream::about::shown;
 use crate::source::upstream::config::{Http, Server, Stdio, Transport};
-use crate::source::upstream::secret::Secret;
+use crate::source::upstream::secret::{Secret, in_url};
 use crate::source::upstream::tilde::{CURE, begins_at_home};
 
 pub use self::expression::{ExpressionError, expand};
@@ -311,6 +311,19 @@ impl ResolveError {
     /// Returns the error as why a server failed.
     pub fn into_cause(self) -> Cause {
         Cause::from(self.to_string()).with_detail(self.place)
+    }
+}
+
+impl Endpoint {
+    /// Returns what of it may be a secret, each as it may be repeated.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = in_url(&self.url);
+        for (_, value) in &self.headers {
+            // The token alone as well, without `Bearer`.
+            let token = value.expose().split_once(' ').map(|(_, token)| Secret::new(token.trim()));
+            secrets.extend([value.clone()].into_iter().chain(token));
+        }
+        secrets
     }
 }
 
