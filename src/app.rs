@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -77,11 +78,9 @@ impl App {
             http,
             stdio,
             on_failure,
-            not_used: _,
             tools: theirs,
             middleware,
-            places: _,
-            not_built: _,
+            ..
         } = built(config)?;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
@@ -103,8 +102,7 @@ impl App {
         let server = server::Config { context: recorded, ..server };
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
-        let http =
-            futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
+        let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
         let python = Python::start(python, &registry, processes.clone(), &shutdown);

@@ -222,8 +222,7 @@ impl Config {
 
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
-        let agent = settings.agent.as_deref().map(Agent::read).transpose();
-        let agent = agent.map_err(|errors| bad_agent(&settings, errors))?;
+        let agent = agent(&settings)?;
         let mcp_files = settings.mcp.clone().unwrap_or_default();
         let workspace = workspace(&settings, agent.as_ref(), host)?;
         let on_failure = match (&agent, settings.keep_going) {
@@ -303,6 +302,11 @@ fn bad_servers(
         return settings.places.error(&path::index("mcp", number), error);
     }
     Agent::bad_servers(agent, error)
+}
+
+fn agent(settings: &Settings) -> Result<Option<Agent>, ConfigError> {
+    let agent = settings.agent.as_deref().map(Agent::read).transpose();
+    agent.map_err(|errors| bad_agent(settings, errors))
 }
 
 /// Says of an agent file that is not there who named it, unless a flag did.

@@ -1,5 +1,6 @@
 //! `init`: a folder with an agent in it, to begin with.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ impl Init {
 fn pasted(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    shlex::try_quote(&text).map_or_else(|_| text.clone(), |quoted| quoted.into_owned())
+    shlex::try_quote(&text).map_or_else(|_| text.clone(), Cow::into_owned)
 }
 
 /// Says whether something has this name, be it a link that leads nowhere.

@@ -116,7 +116,7 @@ fn the_nearer_place_wins_setting_by_setting() {
     assert_eq!((both.keep_going, both.stdio), (Some(false), Some(true)));
     assert_eq!(both.limits.concurrent_calls.unwrap().get(), 1);
     assert_eq!(both.limits.max_message_bytes.unwrap().get(), 3);
-    assert_eq!(both.breaker.unwrap().failure_threshold, std::num::NonZeroU32::new(1));
+    assert_eq!(both.breaker.unwrap().failure_threshold, NonZeroU32::new(1));
     assert_eq!(both.upstream["a"].required, Some(true));
     assert_eq!(both.upstream["a"].max_concurrency.unwrap().get(), 2);
     assert_eq!(both.upstream["b"].required, Some(true));
