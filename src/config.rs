@@ -222,7 +222,7 @@ impl Config {
 
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
-        let agent = agent(&settings)?;
+        let agent = agent_file(&settings)?;
         let mcp_files = settings.mcp.clone().unwrap_or_default();
         let workspace = workspace(&settings, agent.as_ref(), host)?;
         let on_failure = match (&agent, settings.keep_going) {
@@ -304,7 +304,7 @@ fn bad_servers(
     Agent::bad_servers(agent, error)
 }
 
-fn agent(settings: &Settings) -> Result<Option<Agent>, ConfigError> {
+fn agent_file(settings: &Settings) -> Result<Option<Agent>, ConfigError> {
     let agent = settings.agent.as_deref().map(Agent::read).transpose();
     agent.map_err(|errors| bad_agent(settings, errors))
 }
@@ -423,7 +423,7 @@ fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError
     let tokens = match &settings.token_file {
         Some(file) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
-                let message = format!("{} cannot be read: {error}", file.display());
+                let message = format!("the token file {} cannot be read: {error}", file.display());
                 settings.places.error("token_file", message)
             })?;
             let tokens = Tokens::parse(&text);

@@ -251,14 +251,14 @@ fn what_a_settings_file_names_is_told_with_its_line_and_not_with_a_flag() {
     let workspace = format!("workspace = '{}'\n", home.path("workspace"));
     home.write("workspace/a.txt", "");
     for (settings, told) in [
-        ("[activity]\nfile = 'no/calls'", ":3:8: activity.file: the record of calls "),
-        ("agent = 'nope.yaml'", ":2:9: agent: "),
+        ("[activity]\nfile = 'no/calls'", ":3:1: activity.file: the record of calls "),
+        ("agent = 'nope.yaml'", ":2:1: agent: "),
         ("mcp = ['nope.json']", ":2:8: mcp[0]: "),
-        ("[log]\nfile = 'no/log'", ":3:8: log.file: "),
-        ("[log]\nfilter = 'inf0'", ":3:10: log.filter: "),
-        ("[artifacts]\ndir = '/proc/nowhere'", ":3:7: artifacts.dir: "),
-        ("http = '127.0.0.1:0'\ntoken_file = 'nope'", ":3:14: token_file: "),
-        ("http = '0.0.0.0:0'", ":2:8: http: 0.0.0.0:0 can be reached"),
+        ("[log]\nfile = 'no/log'", ":3:1: log.file: "),
+        ("[log]\nfilter = 'inf0'", ":3:1: log.filter: "),
+        ("[artifacts]\ndir = '/proc/nowhere'", ":3:1: artifacts.dir: "),
+        ("http = '127.0.0.1:0'\ntoken_file = 'nope'", ":3:1: token_file: "),
+        ("http = '0.0.0.0:0'", ":2:1: http: 0.0.0.0:0 can be reached"),
     ] {
         let config = home.write("server.toml", &format!("{workspace}{settings}\n"));
         let ended = iris(&["serve", "--config", &config]);
@@ -272,7 +272,7 @@ fn what_a_settings_file_names_is_told_with_its_line_and_not_with_a_flag() {
     by_variable.arg("serve").env("IRIS_MCP_WORKSPACE", &file);
     let cure = "it is no folder; name the folder that the file tools are to work in";
     for (ended, place) in [
-        (iris(&["serve", "--config", &config]), format!("{config}:1:13: workspace: ")),
+        (iris(&["serve", "--config", &config]), format!("{config}:1:1: workspace: ")),
         (iris(&["serve", "--workspace", &file]), "--workspace: ".to_owned()),
         (run(by_variable, LIMIT), "IRIS_MCP_WORKSPACE: ".to_owned()),
     ] {
