@@ -1,22 +1,23 @@
 //! The composition root: every part of a run, made in order and ended in the opposite one.
 
 pub mod check;
+mod error;
 pub mod report;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
-use crate::activity::{Activity, JournalError, Who};
+use crate::activity::{Activity, Who};
 use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::discovery::{Candidates, Local};
-use crate::document::DocumentError;
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
@@ -32,8 +33,9 @@ use crate::source::builtin;
 use crate::source::python::{self, Python};
 use crate::source::upstream::Upstreams;
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
-use crate::workspace::{PathError, Workspace};
+use crate::workspace::Workspace;
 
+pub use self::error::StartError;
 pub use crate::registry::Catalogue;
 
 /// How long a run may take to end before what is left of it is left behind.
@@ -53,51 +55,14 @@ pub struct App {
     rules: Rules,
 }
 
-/// Why a run could not start, or had to end.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Calls cannot be recorded.
-    #[error(transparent)]
-    Activity(#[from] JournalError),
-    /// The workspace cannot be used.
-    #[error(transparent)]
-    Workspace(#[from] PathError),
-    /// The agent file turns on what this version does not have.
-    #[error("{}", all(.0))]
-    NotBuilt(Vec<DocumentError>),
-    /// A built-in tool cannot be made.
-    #[error(transparent)]
-    Builtin(#[from] builtin::BuiltinError),
-    /// The folder that was named for artifacts cannot be used.
-    #[error(transparent)]
-    Artifacts(#[from] StoreError),
-    /// Two tools want one name.
-    #[error(transparent)]
-    Name(#[from] NameConflict),
-    /// HTTP cannot be served.
-    #[error(transparent)]
-    Http(#[from] http::ServeError),
-    /// A required upstream server failed.
-    #[error(
-        "the upstream server {server} failed: {reason}\nmake it optional with `required: false`, or serve the rest with --keep-going"
-    )]
-    Required {
-        /// The server.
-        server: String,
-        /// Why.
-        reason: String,
-    },
-    /// The Python tools cannot be loaded.
-    #[error("the Python tools failed: {0}\nput them right, or serve the rest with --keep-going")]
-    Python(String),
-    /// A stream broke.
-    #[error("serving ended: {0}")]
-    Serve(io::Error),
-}
-
 impl App {
     /// Makes every part of a run; upstream servers are started and not waited for.
     pub async fn start(config: Config, processes: process::Config) -> Result<Self, StartError> {
+        let places = config.places.clone();
+        Self::begin(config, processes).await.map_err(|error| error.placed(&places))
+    }
+
+    async fn begin(config: Config, processes: process::Config) -> Result<Self, StartError> {
         let Config {
             workspace,
             builtin,
@@ -114,10 +79,9 @@ impl App {
             http,
             stdio,
             on_failure,
-            not_used: _,
             tools: theirs,
             middleware,
-            not_built: _,
+            ..
         } = built(config)?;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
@@ -139,8 +103,7 @@ impl App {
         let server = server::Config { context: recorded, ..server };
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
-        let http =
-            futures_util::future::OptionFuture::from(http.map(http::bind)).await.transpose()?;
+        let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
         let python = Python::start(python, &registry, processes.clone(), &shutdown);
@@ -475,11 +438,6 @@ fn built(config: Config) -> Result<Config, StartError> {
     } else {
         Err(StartError::NotBuilt(config.not_built))
     }
-}
-
-/// Returns errors as lines, each with the line of its file and a caret.
-fn all(errors: &[DocumentError]) -> String {
-    errors.iter().map(DocumentError::render).collect::<Vec<_>>().join("\n")
 }
 
 /// Waits for a task to end, if there is one.

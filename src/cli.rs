@@ -22,7 +22,7 @@ use crate::app::StartError;
 use crate::config::{self, Config, ConfigError, Host};
 use crate::process;
 use crate::shutdown::signals;
-use crate::telemetry::{self, TelemetryError};
+use crate::telemetry;
 
 use self::flags::{Flags, Serving};
 use self::terminal::{has_colours, is_capable, say};
@@ -76,8 +76,6 @@ enum Exit {
 enum CliError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error(transparent)]
-    Telemetry(#[from] TelemetryError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("{0}")]
@@ -157,7 +155,9 @@ fn finish(result: Result<Exit, CliError>) -> ExitCode {
         }
         Err(error) => {
             match &error {
-                CliError::Config(error) => say(format!("error: {}", error.render())),
+                CliError::Config(error) | CliError::Start(StartError::Setting(error)) => {
+                    say(format!("error: {}", error.render()));
+                }
                 error => say(format!("error: {error}")),
             }
             error.exit().into()
@@ -178,7 +178,7 @@ fn prepare(flags: Flags, serving: Option<Serving>) -> Result<(Config, process::C
     let color = has_colours(&std::io::stderr());
     let mut log = config::telemetry(&settings, filter, color);
     log.clears = is_capable(&std::io::stderr());
-    telemetry::start(log)?;
+    telemetry::start(log).map_err(|error| settings.places.error(error.setting(), &error))?;
     let processes = process::Config { exe: host.exe.clone() };
     let mut config = Config::build(settings, &host)?;
     if !serves {
@@ -214,9 +214,7 @@ impl CliError {
                 StartError::Required { .. } | StartError::Python(_) | StartError::Serve(_),
             )
             | Self::Output(_) => Exit::Failed,
-            Self::Config(_) | Self::Telemetry(_) | Self::Start(_) | Self::Usage(_) => {
-                Exit::Configuration
-            }
+            Self::Config(_) | Self::Start(_) | Self::Usage(_) => Exit::Configuration,
         }
     }
 }

@@ -10,19 +10,23 @@ pub mod discovery;
 pub mod environment;
 mod mistaken;
 pub mod operator;
+pub mod places;
 pub mod python;
 pub mod schema;
 pub mod settings;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::agent::Agent;
+use self::mistaken::Kind;
+use self::places::Places;
 use self::settings::{Approval, Globs, Settings};
-use crate::document::DocumentError;
+use crate::document::{DocumentError, path};
 use crate::executor::breaker;
 use crate::exposure::{self, Defer};
 use crate::middleware::Middleware;
@@ -88,6 +92,8 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// An embedder's wrappers around the bodies of calls, the outermost first.
     pub middleware: Vec<Arc<dyn Middleware>>,
+    /// Where settings are written that may turn out not to be usable.
+    pub places: Places,
     /// What the agent file turns on and this version does not have; a run does not start with it.
     pub not_built: Vec<DocumentError>,
 }
@@ -144,15 +150,13 @@ pub enum ConfigError {
         /// Why.
         error: TokensError,
     },
-    /// A file cannot be read.
-    #[error("the {what} {} cannot be used: {error}", file.display())]
-    Unreadable {
-        /// What it is for, as its setting is called.
-        what: &'static str,
-        /// The file.
-        file: PathBuf,
+    /// A setting cannot be used.
+    #[error("{}{message}", place.map(|place| format!("{place}: ")).unwrap_or_default())]
+    Setting {
+        /// The flag or the variable that gives it, if one does.
+        place: Option<&'static str>,
         /// Why.
-        error: std::io::Error,
+        message: String,
     },
     /// The current folder would be served without anybody having said so.
     #[error(
@@ -186,14 +190,17 @@ impl ConfigError {
 
 /// Completes what the flags leave open by the environment and the file of `--config`.
 pub fn complete(flags: Settings, host: &Host) -> Result<Settings, ConfigError> {
-    let settings = flags.over(environment::read(&host.environment, &host.directory)?);
-    Ok(match &settings.config {
-        Some(path) => {
-            let below = settings::read(path)?;
-            settings.over(below)
-        }
-        None => settings,
-    })
+    let variables = environment::read(&host.environment, &host.directory)?;
+    let below = match flags.config.as_ref().or(variables.config.as_ref()) {
+        Some(path) => Some(
+            settings::open(path).map_err(|error| Kind::Settings.mistaken(path).unwrap_or(error))?,
+        ),
+        None => None,
+    };
+    let (below, document) = below.unzip();
+    let below = below.unwrap_or_default();
+    let places = Places::of(&flags, &variables, document.map(|document| (&below, document)));
+    Ok(Settings { places, ..flags.over(variables).over(below) })
 }
 
 /// Returns what is logged; known before anything else is, so that the rest can be logged.
@@ -220,8 +227,7 @@ impl Config {
 
     /// Reads the files that the settings name and puts everything together.
     pub fn build(settings: Settings, host: &Host) -> Result<Self, ConfigError> {
-        let agent = settings.agent.as_deref().map(Agent::read).transpose();
-        let agent = agent.map_err(ConfigError::Agent)?;
+        let agent = agent_file(&settings)?;
         let mcp_files = settings.mcp.clone().unwrap_or_default();
         let workspace = workspace(&settings, agent.as_ref(), host)?;
         let on_failure = match (&agent, settings.keep_going) {
@@ -237,7 +243,7 @@ impl Config {
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
         let keep = settings.artifacts.keep(agent.is_some());
         let upstream = upstreams(&settings, files, &workspace, host, on_failure)
-            .map_err(|error| bad_servers(agent.as_ref(), &mcp_files, error))?;
+            .map_err(|error| bad_servers(agent.as_ref(), (&settings, &mcp_files), error))?;
         let upstream = upstream::Config { keep, ..upstream };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
@@ -277,6 +283,7 @@ impl Config {
             on_failure,
             not_used: agent.as_ref().map(|agent| agent.not_used.clone()).unwrap_or_default(),
             not_built: agent.map(|agent| agent.not_built).unwrap_or_default(),
+            places: settings.places,
             tools: Vec::new(),
             middleware: Vec::new(),
         })
@@ -284,10 +291,40 @@ impl Config {
 }
 
 /// Says of a mistake in MCP files where it begins.
-fn bad_servers(agent: Option<&Agent>, files: &[PathBuf], error: mcp::LoadError) -> ConfigError {
-    match files.iter().find_map(|file| mistaken::agent_file(file)) {
-        Some(error) => error.into(),
-        None => Agent::bad_servers(agent, error),
+fn bad_servers(
+    agent: Option<&Agent>,
+    (settings, files): (&Settings, &[PathBuf]),
+    error: mcp::LoadError,
+) -> ConfigError {
+    if let Some(error) = files.iter().find_map(|file| Kind::Mcp.mistaken(file)) {
+        return error.into();
+    }
+    if let mcp::LoadError::Document(error) = &error
+        && error.position().is_none()
+        && let Some(number) = files.iter().position(|file| error.file() == file)
+        && !settings.places.is_flag("mcp")
+    {
+        return settings.places.error(&path::index("mcp", number), error);
+    }
+    Agent::bad_servers(agent, error)
+}
+
+fn agent_file(settings: &Settings) -> Result<Option<Agent>, ConfigError> {
+    let agent = settings.agent.as_deref().map(Agent::read).transpose();
+    agent.map_err(|errors| bad_agent(settings, errors))
+}
+
+/// Says of an agent file that is not there who named it, unless a flag did.
+fn bad_agent(settings: &Settings, errors: Vec<DocumentError>) -> ConfigError {
+    match errors.as_slice() {
+        [error]
+            if error.position().is_none()
+                && settings.agent.as_deref() == Some(error.file())
+                && !settings.places.is_flag("agent") =>
+        {
+            settings.places.error("agent", error)
+        }
+        _ => ConfigError::Agent(errors),
     }
 }
 
@@ -326,6 +363,9 @@ fn serving(settings: &Settings, workspace: PathBuf) -> server::Config {
     }
 }
 
+/// What is wrong with a workspace that is a file.
+const NO_FOLDER: &str = "it is no folder; name the folder that the file tools are to work in";
+
 /// Finds the folder of the file tools; absolute and resolved where it exists.
 fn workspace(
     settings: &Settings,
@@ -334,10 +374,16 @@ fn workspace(
 ) -> Result<PathBuf, ConfigError> {
     let resolve = |folder: &Path| {
         let folder = host.directory.join(folder);
-        let resolved = folder.canonicalize();
-        resolved.map_err(|error| (folder, error))
+        match folder.canonicalize() {
+            Ok(resolved) if resolved.is_dir() => Ok(resolved),
+            Ok(_) => Err((folder, io::Error::new(io::ErrorKind::NotADirectory, NO_FOLDER))),
+            Err(error) => Err((folder, error)),
+        }
     };
-    let unusable = |(file, error)| ConfigError::Unreadable { what: "workspace", file, error };
+    let unusable = |(folder, error): (PathBuf, io::Error)| {
+        let message = format!("the workspace {} cannot be used: {error}", folder.display());
+        settings.places.error("workspace", message)
+    };
     match (&settings.workspace, agent) {
         (Some(folder), _) => return resolve(folder).map_err(unusable),
         (None, Some(agent)) => {
@@ -379,17 +425,17 @@ fn http(settings: &Settings) -> Result<Option<server::http::Config>, ConfigError
     let Some(address) = settings.http else {
         return Ok(None);
     };
-    let tokens =
-        match &settings.token_file {
-            Some(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| {
-                    ConfigError::Unreadable { what: "token file", file: file.clone(), error }
-                })?;
-                let tokens = Tokens::parse(&text);
-                Some(tokens.map_err(|error| ConfigError::Tokens { file: file.clone(), error })?)
-            }
-            None => None,
-        };
+    let tokens = match &settings.token_file {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                let message = format!("the token file {} cannot be read: {error}", file.display());
+                settings.places.error("token_file", message)
+            })?;
+            let tokens = Tokens::parse(&text);
+            Some(tokens.map_err(|error| ConfigError::Tokens { file: file.clone(), error })?)
+        }
+        None => None,
+    };
     Ok(Some(server::http::Config { address, tokens }))
 }
 

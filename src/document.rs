@@ -11,6 +11,7 @@ pub mod error;
 pub mod hint;
 pub mod node;
 pub mod path;
+pub mod secret;
 
 mod gather;
 mod json5;

@@ -56,7 +56,7 @@ use std::time::Duration;
 pub use self::child::Child;
 pub use self::environment::base_environment;
 pub use self::orphans::become_subreaper;
-pub use self::program::{SpawnError, resolve_program};
+pub use self::program::{SpawnError, command_shown, resolve_program};
 pub use self::spawn::Processes;
 pub use self::wire::Exit;
 

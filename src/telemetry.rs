@@ -89,6 +89,16 @@ pub enum TelemetryError {
     },
 }
 
+impl TelemetryError {
+    /// Returns the setting that cannot be used.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::File { .. } | Self::StandardOutput(_) => "log.file",
+            Self::Filter { .. } | Self::Part { .. } => "log.filter",
+        }
+    }
+}
+
 /// Begins to log, for the rest of the process.
 pub fn start(config: Config) -> Result<(), TelemetryError> {
     let Config { file, format, filter, color, clears } = config;

@@ -38,7 +38,7 @@ struct State {
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// It cannot be opened.
-    #[error("--activity-log: {} cannot be written: {error}", file.display())]
+    #[error("the record of calls {} cannot be written: {error}", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -46,7 +46,7 @@ pub enum JournalError {
         error: io::Error,
     },
     /// It is our standard output, which belongs to the protocol.
-    #[error("--activity-log: {} is standard output, which belongs to the protocol; name another file", .0.display())]
+    #[error("the record of calls {} is standard output, which belongs to the protocol; name another file", .0.display())]
     StandardOutput(PathBuf),
 }
 

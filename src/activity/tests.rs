@@ -133,7 +133,7 @@ fn what_cannot_be_written_to_is_refused_with_the_name_of_the_setting() {
         (pipe, "it is no file"),
     ] {
         let error = Activity::open(&Config { file: Some(path.clone()) }).unwrap_err().to_string();
-        assert!(error.starts_with("--activity-log: "), "{error}");
+        assert!(error.starts_with("the record of calls "), "{error}");
         assert!(error.contains(part) && error.contains(path.to_str().unwrap()), "{error}");
     }
 }

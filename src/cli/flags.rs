@@ -9,8 +9,8 @@ use clap::Args;
 use crate::config::Host;
 use crate::config::discovery::{DeferName, DiscoverySettings};
 use crate::config::settings::{
-    self, ActivitySettings, Approval, ApprovalSettings, Expected, Glob, Globs, Limits, Log,
-    LogFormat, Seconds, Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Glob, Globs, Limits, Log, LogFormat,
+    Seconds, Settings,
 };
 use crate::exposure::Disclosure;
 use crate::exposure::names::{MaxName, Style};
@@ -43,7 +43,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "GLOB")]
     forbid: Vec<Glob>,
     /// Whether clients get the tools that read again what was called and what came of it.
-    #[arg(long, value_name = "on|off", value_parser = on_off)]
+    #[arg(long, value_name = "on|off", value_parser = settings::switch)]
     context: Option<bool>,
     /// Whether tools of upstream servers are left out of the list and found by a search: when the
     /// list would be long, always, or never.
@@ -58,16 +58,16 @@ pub(super) struct Flags {
     #[arg(long, value_name = "iris|plain|bare")]
     names: Option<Style>,
     /// The longest name that a client is shown, from 16 to 128 characters.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_name: Option<MaxName>,
     /// How long a call may take, in seconds.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     tool_timeout: Option<Seconds>,
     /// The longest message, in bytes.
-    #[arg(long, value_name = "BYTES", value_parser = settings::count)]
+    #[arg(long, value_name = "BYTES", value_parser = settings::count, allow_negative_numbers = true)]
     max_message_bytes: Option<NonZeroUsize>,
     /// How many calls may run at once.
-    #[arg(long, value_name = "COUNT", value_parser = settings::count)]
+    #[arg(long, value_name = "COUNT", value_parser = settings::count, allow_negative_numbers = true)]
     concurrent_calls: Option<NonZeroUsize>,
     /// A file with more settings (TOML).
     #[arg(long, value_name = "FILE")]
@@ -154,14 +154,6 @@ impl Flags {
         };
         settings.rebase(&host.directory);
         settings
-    }
-}
-
-fn on_off(text: &str) -> Result<bool, Expected> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(Expected("`on` or `off`")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `init`: a folder with an agent in it, to begin with.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -50,11 +51,18 @@ impl Init {
                 .map_err(|error| wrong(&path, &error))?;
             say(format!("wrote {}", path.display()));
         }
-        let agent = folder.join("agent.yaml");
-        say(format!("see what it has:  iris-mcp check --agent {}", agent.display()));
-        say(format!("serve it:         iris-mcp serve --agent {}", agent.display()));
+        let agent = pasted(&folder.join("agent.yaml"));
+        say(format!("see what it has:  iris-mcp check --agent {agent}"));
+        say(format!("serve it:         iris-mcp serve --agent {agent}"));
         Ok(Exit::Ok)
     }
+}
+
+/// Returns a path as a word of a shell's command line that is no flag.
+fn pasted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    shlex::try_quote(&text).map_or_else(|_| text.clone(), Cow::into_owned)
 }
 
 /// Says whether something has this name, be it a link that leads nowhere.

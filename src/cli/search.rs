@@ -1,5 +1,6 @@
 //! `search`: which tools a search finds, for whoever wants to know before a model does.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use super::terminal::{print, say};
 use super::tools::{report_failures, summary};
 use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
+use crate::config::settings;
 use crate::exposure::names::Names;
 use crate::process;
 use crate::shutdown::signals;
@@ -23,8 +25,14 @@ pub(super) struct Search {
     #[arg(required = true, value_name = "QUERY")]
     queries: Vec<String>,
     /// How many tools to show for each query; a model gets the first one.
-    #[arg(long, value_name = "COUNT", default_value = "5")]
-    limit: usize,
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value = "5",
+        value_parser = settings::count,
+        allow_negative_numbers = true
+    )]
+    limit: NonZeroUsize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -49,7 +57,7 @@ impl Search {
             Ok(catalogue) => {
                 is_empty = app.exposure().all(catalogue).is_empty();
                 // All there are, whether they have to be searched for or not.
-                let found = app.found(catalogue, &self.queries, self.limit);
+                let found = app.found(catalogue, &self.queries, self.limit.get());
                 let text = self.text(&found, &app.names(catalogue));
                 print(text)
             }

@@ -34,7 +34,8 @@ use self::file::AgentFile;
 use self::policy::ContextPolicy;
 use self::servers::Servers;
 use self::subagents::Subagents;
-use super::{ConfigError, mistaken};
+use super::ConfigError;
+use super::mistaken::Kind;
 use crate::document::{Document, DocumentError, Format, path};
 use crate::permission;
 use crate::source::builtin;
@@ -80,7 +81,7 @@ impl Agent {
     ///
     /// All that is wrong with it is told at once.
     pub fn read(path: &Path) -> Result<Self, Vec<DocumentError>> {
-        Self::read_as_one(path).map_err(|errors| match mistaken::mcp_file(path) {
+        Self::read_as_one(path).map_err(|errors| match Kind::Agent.mistaken(path) {
             Some(error) => vec![error],
             None => errors,
         })

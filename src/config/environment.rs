@@ -1,13 +1,14 @@
 //! The settings that the environment has: `IRIS_MCP_*`.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::settings::{
-    ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Globs, Limits, Log, Settings,
+    self, ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Globs, Limits, Log, Settings,
 };
 use crate::document::hint;
 use crate::tool::BadPattern;
@@ -106,7 +107,7 @@ pub fn read(
     let of = |variable: &'static str| environment.get(variable).filter(|value| !value.is_empty());
     let path = |variable| of(variable).map(PathBuf::from);
     let breaker = Breaker {
-        failure_threshold: parsed(of, "IRIS_MCP_BREAKER_FAILURE_THRESHOLD", "a whole number")?,
+        failure_threshold: parsed(of, "IRIS_MCP_BREAKER_FAILURE_THRESHOLD", COUNT)?,
         cooldown_seconds: parsed(of, "IRIS_MCP_BREAKER_COOLDOWN_SECONDS", "a number of seconds")?,
     };
     let mut settings = Settings {
@@ -115,7 +116,7 @@ pub fn read(
         mcp: of("IRIS_MCP_MCP").map(|paths| names(paths).map(PathBuf::from).collect()),
         workspace: path("IRIS_MCP_WORKSPACE"),
         stdio: switch(of, "IRIS_MCP_STDIO")?,
-        http: parsed(of, "IRIS_MCP_HTTP", "an address and a port, such as 127.0.0.1:8808")?,
+        http: address(of, "IRIS_MCP_HTTP")?,
         token_file: path("IRIS_MCP_TOKEN_FILE"),
         keep_going: switch(of, "IRIS_MCP_KEEP_GOING")?,
         approval: ApprovalSettings {
@@ -202,18 +203,20 @@ fn parsed<'a, T: FromStr>(
     Ok(Some(value))
 }
 
+fn address<'a>(
+    of: impl Fn(&'static str) -> Option<&'a String>,
+    variable: &'static str,
+) -> Result<Option<SocketAddr>, EnvironmentError> {
+    let address = of(variable).map(|text| settings::address(text)).transpose();
+    address.map_err(|expected| EnvironmentError::Value { variable, expected })
+}
+
 fn switch<'a>(
     of: impl Fn(&'static str) -> Option<&'a String>,
     variable: &'static str,
 ) -> Result<Option<bool>, EnvironmentError> {
-    match of(variable).map(String::as_str) {
-        None => Ok(None),
-        Some("1" | "true" | "yes" | "on") => Ok(Some(true)),
-        Some("0" | "false" | "no" | "off") => Ok(Some(false)),
-        Some(_) => {
-            Err(EnvironmentError::Value { variable, expected: Expected("`true` or `false`") })
-        }
-    }
+    let value = of(variable).map(|text| settings::switch(text)).transpose();
+    value.map_err(|expected| EnvironmentError::Value { variable, expected })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::ConfigError;
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
 use super::operator::UpstreamSettings;
+use super::places::Places;
 use super::python::PythonSettings;
 use crate::document::{Document, DocumentError, Format};
 use crate::executor::breaker;
@@ -35,6 +36,9 @@ pub struct Settings {
     /// The file with more settings; a flag or a variable only.
     #[serde(skip)]
     pub config: Option<PathBuf>,
+    /// Where what is said here is written, once all of it is put together.
+    #[serde(skip)]
+    pub places: Places,
     /// The agent file.
     pub agent: Option<PathBuf>,
     /// The MCP files.
@@ -137,7 +141,7 @@ pub struct Limits {
 #[serde(deny_unknown_fields, default)]
 pub struct Breaker {
     /// How many failures in a row open it.
-    pub failure_threshold: Option<u32>,
+    pub failure_threshold: Option<NonZeroU32>,
     /// How long it stays open, in seconds.
     pub cooldown_seconds: Option<f64>,
 }
@@ -208,7 +212,19 @@ pub fn count(text: &str) -> Result<NonZeroUsize, Expected> {
 
 /// Reads where to listen.
 pub fn address(text: &str) -> Result<SocketAddr, Expected> {
-    text.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:8808"))
+    // The name is no address, but always means one; what it means is not asked of a network.
+    let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let numbers = numbers.as_deref().unwrap_or(text);
+    numbers.parse().map_err(|_| Expected("an address and a port, such as 127.0.0.1:8808"))
+}
+
+/// Reads a switch, as a flag and as a variable.
+pub fn switch(text: &str) -> Result<bool, Expected> {
+    match text {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(Expected("`on` or `off`")),
+    }
 }
 
 fn http<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
@@ -218,6 +234,11 @@ fn http<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>
 
 /// Reads a settings file; relative paths in it start from its folder.
 pub fn read(path: &Path) -> Result<Settings, DocumentError> {
+    open(path).map(|(settings, _)| settings)
+}
+
+/// Reads a settings file, and keeps it for what turns out wrong later.
+pub(super) fn open(path: &Path) -> Result<(Settings, Document), DocumentError> {
     let document = Document::open(path, Format::Toml)?;
     let mut settings: Settings = document.decode()?;
     let file =
@@ -225,7 +246,7 @@ pub fn read(path: &Path) -> Result<Settings, DocumentError> {
     settings.approval.stand_in(&file);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     settings.rebase(folder);
-    Ok(settings)
+    Ok((settings, document))
 }
 
 impl Settings {
@@ -258,6 +279,7 @@ impl Settings {
         }
         Self {
             config: self.config.or(below.config),
+            places: self.places,
             agent: self.agent.or(below.agent),
             mcp: self.mcp.or(below.mcp),
             workspace: self.workspace.or(below.workspace),
@@ -346,7 +368,9 @@ impl Breaker {
             .cooldown_seconds
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
         breaker::Config {
-            failure_threshold: self.failure_threshold.unwrap_or(default.failure_threshold),
+            failure_threshold: self
+                .failure_threshold
+                .map_or(default.failure_threshold, NonZeroU32::get),
             cooldown: cooldown.unwrap_or(default.cooldown),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::node::Position;
+use super::secret::without_secrets;
 
 /// A mistake in a configuration file.
 ///
@@ -33,7 +34,8 @@ impl DocumentError {
             file: file.into(),
             position: None,
             path: String::new(),
-            message: message.into(),
+            // What it repeats of a file may be a key.
+            message: without_secrets(&message.into()),
             hint: None,
             excerpt: None,
         }
@@ -57,7 +59,7 @@ impl DocumentError {
     /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> Self {
-        self.hint = hint.into();
+        self.hint = hint.into().map(|hint| without_secrets(&hint));
         self
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jsonc_parser::ast::{Object, ObjectPropName, Value};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::errors::ParseErrorKind;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 use serde_json::Number;
 
 use super::source::Source;
@@ -100,6 +100,14 @@ fn hint(kind: &ParseErrorKind) -> Option<String> {
         ParseErrorKind::ExpectedColonAfterObjectKey => "put the key in quotes, or a colon after it",
         ParseErrorKind::UnexpectedWord | ParseErrorKind::UnexpectedToken => {
             "a text stands in quotes"
+        }
+        ParseErrorKind::ExpectedComma => "put a comma here, or close the bracket",
+        ParseErrorKind::UnexpectedComma => "one comma is enough",
+        ParseErrorKind::UnterminatedObject => "close the `{` that opens here with a `}`",
+        ParseErrorKind::UnterminatedArray => "close the `[` that opens here with a `]`",
+        ParseErrorKind::UnterminatedCommentBlock => "close the `/*` that opens here with a `*/`",
+        ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
+            "close the quote that opens here"
         }
         _ => return None,
     };

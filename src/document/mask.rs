@@ -1,34 +1,12 @@
 //! What of a line may be shown in a message: one rule for all languages.
 //!
 //! Values are masked that stand under `env` or a mapping of headers, under a key whose name says
-//! that it is a secret, after such an option in a list, and URLs with a user or a query. The text
-//! need not be well-formed: it is read from the top, loosely, and what is unclear counts as part of
+//! that it is a secret, after such an option in a list, URLs with a user or a query, and what looks
+//! like a [secret](super::secret). The text need not be well-formed: it is read from the top, loosely, and what is unclear counts as part of
 //! the value before it.
 
 use super::Format;
-
-/// Mappings whose every value may be a secret.
-const MAPPINGS: [&str; 4] = ["env", "environment", "headers", "http_headers"];
-/// Words in a key that say that its value is a secret.
-const WORDS: [&str; 13] = [
-    "apikey",
-    "auth",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "secret",
-    "secrets",
-    "token",
-];
-/// Two words that say so together, as in `api_key`.
-const PAIRS: [&str; 4] = ["api", "access", "private", "signing"];
-/// Last words of keys whose values are names of variables or files.
-const NAMES: [&str; 5] = ["var", "vars", "file", "folder", "path"];
+use super::secret::{holds_secret, is_secret, shaped};
 
 /// Returns the last of some lines as it may be shown, each character masked or as it is.
 pub(super) fn last_line(text: &str, format: Format) -> String {
@@ -37,39 +15,11 @@ pub(super) fn last_line(text: &str, format: Format) -> String {
     for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
         shown = masker.line(line);
     }
+    // What a secret looks like gives it away wherever it stands.
+    for (from, to) in shaped(&shown) {
+        mask(&mut shown, from, to);
+    }
     shown.into_iter().collect()
-}
-
-/// Says whether the value of a key is a secret.
-fn is_secret(key: &str) -> bool {
-    let mut folded = String::new();
-    let mut after_small = false;
-    for sign in key.chars() {
-        if !sign.is_alphanumeric() || (sign.is_uppercase() && after_small) {
-            folded.push('_');
-        }
-        folded.extend(sign.to_lowercase().filter(|sign| sign.is_alphanumeric()));
-        after_small = sign.is_lowercase();
-    }
-    let words: Vec<&str> = folded.split('_').filter(|word| !word.is_empty()).collect();
-    let folded = words.join("_");
-    let is_name = words.last().is_some_and(|last| NAMES.contains(last));
-    // A limit of tokens is another kind of token.
-    if is_name || folded == "env_http_headers" || words.first() == Some(&"max") {
-        return false;
-    }
-    let pairs = words.windows(2).any(|two| PAIRS.contains(&two[0]) && two[1] == "key");
-    MAPPINGS.contains(&folded.as_str()) || pairs || words.iter().any(|word| WORDS.contains(word))
-}
-
-/// Says whether a value is one that holds a secret, whatever its key.
-fn holds_secret(value: &str) -> bool {
-    let is_url = value.contains("://") && value.contains(['@', '?']);
-    // An option with its value: `--token=x`, `API_KEY=x`, `Authorization: Bearer x`.
-    let named = value.split_once(['=', ':']).is_some_and(|(name, rest)| {
-        !rest.is_empty() && !name.contains(['/', '$', '{']) && is_secret(name)
-    });
-    is_url || named
 }
 
 /// Reads lines, and knows what each value stands under.

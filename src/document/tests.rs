@@ -93,16 +93,19 @@ mod json5 {
     fn mistakes_are_placed() {
         refuses("", "f:1:1: the file is empty");
         refuses("// nothing\n", "f:1:1: the file is empty");
-        refuses("{\n  a: 1\n  b: 2\n}", "f:2:7: expected comma");
-        refuses("{a: 1", "f:1:1: unterminated object");
+        refuses(
+            "{\n  a: 1\n  b: 2\n}",
+            "f:2:7: expected comma; put a comma here, or close the bracket",
+        );
+        refuses("{a: 1", "f:1:1: unterminated object; close the `{` that opens here with a `}`");
         refuses("{} {}", "f:1:4: text cannot contain more than one JSON value");
         refuses("{a: b}", "f:1:5: unexpected token; a text stands in quotes");
         refuses(
             "{null_x: 1}",
             "f:1:6: expected colon after the string or word in object property; put the key in quotes, or a colon after it",
         );
-        refuses("[1,,2]", "f:1:4: unexpected comma");
-        refuses("{a: 'x}", "f:1:5: unterminated string literal");
+        refuses("[1,,2]", "f:1:4: unexpected comma; one comma is enough");
+        refuses("{a: 'x}", "f:1:5: unterminated string literal; close the quote that opens here");
         refuses("{a: Infinity}", "f:1:5: `Infinity` is not a finite number");
         refuses("{a: -NaN}", "f:1:5: `NaN` is not a finite number");
         refuses("[1e999]", "f:1:2: the number is too large");

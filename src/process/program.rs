@@ -13,6 +13,10 @@ use thiserror::Error;
 /// Where a program is looked for when the child's environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Where the words of a command line belong.
+const CURE: &str = "the rest goes to `args`";
+const OF_VARIABLES: &str = ", and each variable to `env`";
+
 /// Why a child was not started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
@@ -59,12 +63,16 @@ pub enum SpawnError {
     },
     /// There is no such program, but one that the first word of it names.
     #[error(
-        "the command has arguments in it: `{}` alone is the `command`, the rest goes to `args`",
-        program.display()
+        "the command has {} in it: `{}` alone is the `command`, {CURE}{}",
+        if *assigns { "variables" } else { "arguments" },
+        program.display(),
+        if *assigns { OF_VARIABLES } else { "" },
     )]
     CommandLine {
-        /// The first word. The others may be secrets.
+        /// The first word that is no `NAME=value`. The others may be secrets.
         program: PathBuf,
+        /// Whether variables are set before it.
+        assigns: bool,
     },
     /// The file is there, but may not be executed.
     #[error("`{}` is not an executable file", program.display())]
@@ -124,15 +132,38 @@ impl SpawnError {
 fn not_found(program: &Path, path: Option<&str>) -> String {
     let text = program.to_string_lossy();
     let what = if path.is_some() { "was not found in PATH" } else { "does not exist" };
+    let shown = command_shown(&text);
     if !text.trim().contains(char::is_whitespace) {
-        return format!("`{text}` {what}");
+        return format!("`{shown}` {what}");
     }
-    // What follows an option may be a secret.
-    let shown = match text.find(" -") {
-        Some(end) => format!("{} …", &text[..end]),
-        None => text.into_owned(),
+    let variables = if is_assignment(shown.as_str()) { OF_VARIABLES } else { "" };
+    format!("`{shown}` {what}; the program alone is the `command`, {CURE}{variables}")
+}
+
+/// Returns a command without what may be a secret in it: a value that is set before the program,
+/// and all that comes after the program.
+pub fn command_shown(command: &str) -> String {
+    let mut shown = Vec::new();
+    let mut words = command.split_whitespace();
+    for word in words.by_ref() {
+        if !is_assignment(word) {
+            shown.push(word.to_owned());
+            break;
+        }
+        shown.push(format!("{}=***", word.split('=').next().unwrap_or_default()));
+    }
+    if words.next().is_some() {
+        shown.push("…".to_owned());
+    }
+    shown.join(" ")
+}
+
+/// Says whether a word sets a variable, as before a shell's command.
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    format!("`{shown}` {what}; the program alone is the `command`, the rest goes to `args`")
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
 /// Finds the file that a child would execute, as `execvp` does, but with the *child's* `PATH`.
@@ -151,10 +182,11 @@ pub fn resolve_program(
     };
     // A shell's command line is no program, but may begin with one.
     let line = program.to_string_lossy();
-    let first = line.split_whitespace().next().filter(|first| *first != line);
-    match first.map(OsStr::new) {
+    let assigns = line.split_whitespace().next().is_some_and(is_assignment);
+    let first = line.split_whitespace().find(|word| !is_assignment(word));
+    match first.filter(|first| *first != line).map(OsStr::new) {
         Some(first) if find(first, env, &cwd).is_ok() => {
-            Err(SpawnError::CommandLine { program: first.into() })
+            Err(SpawnError::CommandLine { program: first.into(), assigns })
         }
         _ => Err(error),
     }

@@ -224,8 +224,133 @@ fn each_kind_of_file_is_known_when_it_is_given_as_the_other() {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("this is an agent file; give it with --agent"), "{ended:?}");
     }
+    let settings = home.write("s.toml", "mcp = ['m.json']\n[log]\nfilter = 'info'\n");
+    for flag in ["--agent", "--mcp"] {
+        let ended = iris(&["tools", flag, &settings]);
+        let told = "s.toml:1:1: mcp: this is a file of settings; give it with --config";
+        assert!(ended.code == Some(2) && ended.stderr.contains(told), "{ended:?}");
+    }
+    for (name, flag) in [("m.json", "--mcp"), ("agent.yaml", "--agent")] {
+        let ended = iris(&["tools", "--config", &home.path(name)]);
+        let told = format!("give it with {flag}");
+        assert!(ended.code == Some(2) && ended.stderr.contains(&told), "{ended:?}");
+    }
+    for flag in ["--agent", "--mcp", "--config"] {
+        let ended = iris(&["tools", flag, &home.path("workspace")]);
+        let told = format!("this is a folder; {flag} takes a file");
+        assert!(ended.code == Some(2) && ended.stderr.contains(&told), "{ended:?}");
+    }
     let ended = iris(&["tools", "--agent", &home.write("other.yaml", "nome: a\n")]);
     assert!(ended.stderr.contains("did you mean `name`?"), "{ended:?}");
+}
+
+#[test]
+fn what_a_settings_file_names_is_told_with_its_line_and_not_with_a_flag() {
+    let home = Home::new();
+    let file = home.write("a-file", "x");
+    let workspace = format!("workspace = '{}'\n", home.path("workspace"));
+    home.write("workspace/a.txt", "");
+    for (settings, told) in [
+        ("[activity]\nfile = 'no/calls'", ":3:1: activity.file: the record of calls "),
+        ("agent = 'nope.yaml'", ":2:1: agent: "),
+        ("mcp = ['nope.json']", ":2:8: mcp[0]: "),
+        ("[log]\nfile = 'no/log'", ":3:1: log.file: "),
+        ("[log]\nfilter = 'inf0'", ":3:1: log.filter: "),
+        ("[artifacts]\ndir = '/proc/nowhere'", ":3:1: artifacts.dir: "),
+        ("http = '127.0.0.1:0'\ntoken_file = 'nope'", ":3:1: token_file: "),
+        ("http = '0.0.0.0:0'", ":2:1: http: 0.0.0.0:0 can be reached"),
+    ] {
+        let config = home.write("server.toml", &format!("{workspace}{settings}\n"));
+        let ended = iris(&["serve", "--config", &config]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let told = format!("error: {config}{told}");
+        assert!(ended.stderr.contains(&told) && ended.stderr.contains("^\n"), "{ended:?}");
+    }
+    // A folder that is none, in each place, says so with that place.
+    let config = home.write("server.toml", &format!("workspace = '{file}'\n"));
+    let mut by_variable = command(exe());
+    by_variable.arg("serve").env("IRIS_MCP_WORKSPACE", &file);
+    let cure = "it is no folder; name the folder that the file tools are to work in";
+    for (ended, place) in [
+        (iris(&["serve", "--config", &config]), format!("{config}:1:1: workspace: ")),
+        (iris(&["serve", "--workspace", &file]), "--workspace: ".to_owned()),
+        (run(by_variable, LIMIT), "IRIS_MCP_WORKSPACE: ".to_owned()),
+    ] {
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let told = ended.stderr.contains(&format!("error: {place}")) && ended.stderr.contains(cure);
+        assert!(told, "{ended:?}");
+    }
+    // A flag wins over the file, and is what is named then.
+    let ended = iris(&["serve", "--config", &config, "--workspace", &home.path("nowhere")]);
+    assert!(ended.stderr.contains("error: --workspace: the workspace "), "{ended:?}");
+}
+
+#[test]
+fn no_secret_of_a_command_line_is_told_to_anybody() {
+    let home = Home::new();
+    let says = "import sys; sys.exit('bad key: ' + sys.argv[-1] + ' ' + sys.argv[1])";
+    home.serve(json!({
+        "variable": {"command": "TOKEN=hunter2secret npxx"},
+        "argument": {"command": "python3 -y foo --token=hunter2secret"},
+        "repeated": {"command": "python3", "args": ["-c", says, "--token=hunter2secret", "--api-key", "hunter2secret2"]},
+    }));
+    for more in [&["check"][..], &["check", "--json"], &["tools"]] {
+        let ended = iris(&[more, &strs(&home.arguments()), &["--keep-going"]].concat());
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!told.contains("hunter2secret"), "{told}");
+    }
+    let ended = iris(&[&["check"], &strs(&home.arguments())[..]].concat());
+    assert!(ended.stdout.contains("`TOKEN=*** npxx` was not found"), "{ended:?}");
+    assert!(ended.stdout.contains("bad key: *** --token=***"), "{ended:?}");
+    assert!(ended.stdout.contains("mcp.json:1:"), "{ended:?}");
+}
+
+#[test]
+fn a_line_of_a_dotenv_file_that_sets_nothing_is_told() {
+    let home = Home::new();
+    let env = home.write("vars.env", "A=1\nBAD LINE\nX=\"unclosed\n");
+    let mut up = home.server(json!({"tools": ["echo"]}));
+    up["envFile"] = json!("vars.env");
+    home.serve(json!({"up": up, "down": {"command": "no-such-cmd", "envFile": "vars.env"}}));
+    let ended = iris(&[&["check"], &strs(&home.arguments())[..]].concat());
+    for line in [2, 3] {
+        let told = format!("{env}:{line}: the line sets nothing");
+        assert_eq!(ended.stdout.matches(&told).count(), 2, "{ended:?}");
+    }
+}
+
+#[test]
+fn numbers_and_addresses_that_cannot_be_meant_say_what_can() {
+    let home = Home::new();
+    home.write("workspace/a.txt", "");
+    for (arguments, told) in [
+        (&["search", "x", "--limit", "0"][..], "expected a whole number above 0"),
+        (&["tools", "--tool-timeout", "-1"], "expected a number of seconds above 0"),
+        (&["tools", "--context", "maybe"], "expected `on` or `off`"),
+        (&["serve", "--http", "localhost"], "such as 127.0.0.1:8808"),
+    ] {
+        let ended = iris(arguments);
+        assert!(ended.code == Some(2) && ended.stderr.contains(told), "{ended:?}");
+    }
+    let ended = iris(&["tools", "--context", "true", "--workspace", &home.path("workspace")]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn what_init_says_to_run_can_be_pasted() {
+    let home = Home::new();
+    for name in ["sp ace & \"q\"", "-x"] {
+        let mut init = command(exe());
+        init.args(["init", "--", name]).current_dir(home.path(""));
+        let ended = run(init, LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let line = ended.stderr.lines().find(|line| line.starts_with("see what")).unwrap();
+        let line = line.split_once("iris-mcp").unwrap().1;
+        let mut shell = command("sh");
+        shell.args(["-c", &format!("exec {}{line} --json", exe())]).current_dir(home.path(""));
+        let ended = run(shell, LIMIT);
+        assert!(ended.stdout.contains("\"servers\""), "{ended:?}");
+    }
 }
 
 #[test]

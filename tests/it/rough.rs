@@ -320,7 +320,10 @@ fn a_log_that_cannot_be_written_stops_every_command_that_has_one() {
         let ended = run(ours(&home, &[*arguments, &["--log-file", &log]].concat()), LIMIT);
         check(&format!("{arguments:?}"), &ended, 2);
         assert_eq!(ended.stdout, "", "{arguments:?}");
-        assert!(ended.stderr.starts_with(&format!("error: the log file {log}")), "{ended:?}");
+        assert!(
+            ended.stderr.starts_with(&format!("error: --log-file: the log file {log}")),
+            "{ended:?}"
+        );
     }
 }
 

@@ -112,7 +112,7 @@ fn a_start_that_cannot_be_says_what_is_wrong() {
     let table: [(&[&str], &[&str]); 12] = [
         (&["--agent", &missing], &[&missing, "No such file"]),
         (&["--mcp", "none.json"], &["none.json", "No such file"]),
-        (&["--mcp", &folder], &["an MCP file ends in"]),
+        (&["--mcp", &folder], &["this is a folder; --mcp takes a file"]),
         (&[&http[..], &["--token-file", &missing]].concat(), &["token file", &missing]),
         (&[&http[..], &["--token-file", &folder]].concat(), &["token file", &folder]),
         (&["--workspace", &missing], &["workspace", &missing]),

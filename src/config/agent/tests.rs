@@ -104,7 +104,7 @@ fn a_file_that_cannot_be_read_is_told_with_the_reason() {
     expect!["none.yaml: the file cannot be read: No such file or directory (os error 2)"]
         .assert_eq(&message(folder.path().join("none.yaml")));
     fs::create_dir(folder.path().join("folder.yaml")).unwrap();
-    expect!["folder.yaml: the file cannot be read: Is a directory (os error 21)"]
+    expect!["folder.yaml: this is a folder; --agent takes a file: name one"]
         .assert_eq(&message(folder.path().join("folder.yaml")));
     let locked = folder.path().join("locked.yaml");
     let file = PathBuf::from(format!("{}/file", locked.display()));

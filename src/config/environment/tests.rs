@@ -44,7 +44,7 @@ fn every_variable_is_read() {
     assert_eq!(settings.limits.tool_timeout_seconds.unwrap().duration().as_millis(), 1500);
     assert_eq!(settings.limits.max_message_bytes.unwrap().get(), 1000);
     assert_eq!(settings.limits.concurrent_calls.unwrap().get(), 3);
-    assert_eq!(settings.breaker.unwrap().failure_threshold, Some(2));
+    assert_eq!(settings.breaker.unwrap().failure_threshold, std::num::NonZeroU32::new(2));
     assert_eq!(settings.log.format, Some(LogFormat::Json));
     assert_eq!(settings.log.file, Some("/cwd/log".into()));
     assert_eq!(settings.config, Some("/cwd/server.toml".into()));
@@ -69,7 +69,7 @@ fn a_bad_variable_is_named_and_its_value_is_not_shown() {
     let table = [
         ("IRIS_MCP_HTTP", "IRIS_MCP_HTTP: expected an address and a port, such as 127.0.0.1:8808"),
         ("IRIS_MCP_APPROVAL", "IRIS_MCP_APPROVAL: expected `ask`, `client` or `deny`"),
-        ("IRIS_MCP_STDIO", "IRIS_MCP_STDIO: expected `true` or `false`"),
+        ("IRIS_MCP_STDIO", "IRIS_MCP_STDIO: expected `on` or `off`"),
         ("IRIS_MCP_CONCURRENT_CALLS", "IRIS_MCP_CONCURRENT_CALLS: expected a whole number above 0"),
         (
             "IRIS_MCP_TOOL_TIMEOUT_SECONDS",

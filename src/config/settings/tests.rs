@@ -71,7 +71,8 @@ fn no_mistake_is_told_in_the_words_of_rust() {
         check(key, "'x'", "expected a whole number above 0, found a string");
         check(key, "1.5", "expected a whole number above 0, found a number with a fraction");
     }
-    check("breaker.failure_threshold", "-1", "expected a whole number, not negative");
+    check("breaker.failure_threshold", "0", "expected a whole number above 0");
+    check("breaker.failure_threshold", "-1", "expected a whole number above 0");
     check("breaker.failure_threshold", "5_000_000_000", "the number is too large");
     check(
         "breaker.cooldown_seconds",
@@ -115,7 +116,7 @@ fn the_nearer_place_wins_setting_by_setting() {
     assert_eq!((both.keep_going, both.stdio), (Some(false), Some(true)));
     assert_eq!(both.limits.concurrent_calls.unwrap().get(), 1);
     assert_eq!(both.limits.max_message_bytes.unwrap().get(), 3);
-    assert_eq!(both.breaker.unwrap().failure_threshold, Some(1));
+    assert_eq!(both.breaker.unwrap().failure_threshold, NonZeroU32::new(1));
     assert_eq!(both.upstream["a"].required, Some(true));
     assert_eq!(both.upstream["a"].max_concurrency.unwrap().get(), 2);
     assert_eq!(both.upstream["b"].required, Some(true));

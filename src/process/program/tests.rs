@@ -109,7 +109,16 @@ fn a_command_line_is_no_program_and_that_is_said() {
     assert_eq!(told(&format!("{absolute} server.py")), alone(&absolute));
     let cure = "the program alone is the `command`, the rest goes to `args`";
     assert_eq!(told("npxx -y s3cret"), format!("`npxx …` was not found in PATH; {cure}"));
-    assert_eq!(told("/my tools/x"), format!("`/my tools/x` does not exist; {cure}"));
+    assert_eq!(told("/my tools/x"), format!("`/my …` does not exist; {cure}"));
+    assert_eq!(
+        told("KEY=s3cret OTHER=s3cret tool x"),
+        "the command has variables in it: `tool` alone is the `command`, the rest goes to `args`, and each variable to `env`"
+    );
+    assert_eq!(
+        told("KEY=s3cret npxx s3cret"),
+        format!("`KEY=*** npxx …` was not found in PATH; {cure}, and each variable to `env`")
+    );
+    assert_eq!(told("KEY=s3cret"), "`KEY=***` was not found in PATH");
     // A file may have such a name.
     let spaced = file(&folder, "bin/tool two", 0o755);
     assert_eq!(resolve("tool two", Some("bin"), folder.path()).unwrap(), spaced);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::clients::Scope;
 use super::config::{Http, Server, Stdio, Transport};
+use crate::process::command_shown;
 
 /// A server as its operator is told of it; no value of a header or the environment is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct About {
 pub enum Reached {
     /// By starting a program.
     Command {
-        /// The command as it is written; arguments may hold a key, and are not told.
+        /// The command as it is written; arguments may hold a key, and are not told, be they in it.
         command: String,
         /// The file that it means, where there is one.
         program: Option<PathBuf>,
@@ -58,7 +59,12 @@ impl About {
         };
         let reached = match &server.transport {
             Transport::Stdio(Stdio { command, .. }) => {
-                Reached::Command { command: command.clone(), program }
+                // One that is no file may be a whole command line.
+                let command = match program {
+                    Some(_) => command.clone(),
+                    None => command_shown(command),
+                };
+                Reached::Command { command, program }
             }
             Transport::Http(http) => by_url("streamable-http", http),
             Transport::Sse(http) => by_url("sse", http),

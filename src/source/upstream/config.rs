@@ -408,6 +408,13 @@ impl TryFrom<f64> for Seconds {
     }
 }
 
+impl Server {
+    /// Returns where the value of a field stands, as file, line and column.
+    pub(super) fn place_of(&self, field: &str) -> String {
+        format!("{}:{}", self.file.display(), self.written.position_of(field))
+    }
+}
+
 impl Filter {
     /// Returns whether a tool is wanted; being disabled beats being enabled.
     pub fn admits(&self, wire_name: &str) -> bool {

@@ -11,6 +11,7 @@ use super::Operator;
 use super::about::About;
 use super::client::{self, Connection, Protocol};
 use super::config::{Server, Transport};
+use super::diagnostic::{Diagnostic, MCP_CONFIG_INVALID, Severity, Stage};
 use super::env::{Endpoint, Host, ResolveError, Resolved, resolve};
 use super::era::{Asked, Heard};
 use super::http::{Mirrors, Older, Remote, Streamable};
@@ -18,11 +19,11 @@ use super::last_words::{LastWords, Stray, chain};
 use super::line::Link;
 use super::notices::Notices;
 use super::pending::Pending;
-use super::secret::{Secret, masked};
+use super::secret::{Secret, in_arguments, masked};
 use super::server::Shared;
 use super::tilde;
 use super::wire::Wire;
-use crate::process::{Child, Spec, base_environment, resolve_program};
+use crate::process::{Child, SpawnError, Spec, base_environment, resolve_program};
 use crate::registry::Cause;
 
 /// A server as it is described in a file, and what was found out about it.
@@ -72,6 +73,26 @@ impl Dial {
         self.resolved.get()
     }
 
+    /// Says of each line of its dotenv file that means nothing.
+    pub(super) fn skipped_lines(&self) -> Vec<Diagnostic> {
+        let Some(Resolved::Stdio { skipped_lines, .. }) = self.resolved.get() else {
+            return Vec::new();
+        };
+        let diagnostic = |place: &String| Diagnostic {
+            server: self.server.name.clone(),
+            stage: Stage::Config,
+            code: MCP_CONFIG_INVALID,
+            severity: Severity::Warning,
+            wire_name: None,
+            field: Some("envFile".to_owned()),
+            message: format!(
+                "{place}: the line sets nothing; write `NAME=value`, with its quotes closed"
+            ),
+            place: Some(place.clone()),
+        };
+        skipped_lines.iter().map(diagnostic).collect()
+    }
+
     /// Returns until when it has to be ready that is started now.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.server.startup_timeout
@@ -104,11 +125,16 @@ impl Dial {
         }
     }
 
-    /// Returns a text of the server's without the values of its variables.
+    /// Returns a text of the server's without the secrets that it was given.
     pub(super) fn masked(&self, text: &str) -> String {
         match self.resolved.get() {
-            Some(Resolved::Stdio { env, .. }) => masked(text, env.values()),
-            _ => text.to_owned(),
+            Some(Resolved::Stdio { args, env, .. }) => {
+                masked(text, in_arguments(args).iter().chain(env.values()))
+            }
+            Some(Resolved::Http(endpoint) | Resolved::Sse(endpoint)) => {
+                masked(text, endpoint.secrets().iter())
+            }
+            None => text.to_owned(),
         }
     }
 
@@ -266,7 +292,11 @@ impl Dial {
         let spawned = self.shared.processes.spawn(spec).await;
         spawned.map_err(|error| {
             let cause = Cause::from(format!("{}{}", chain(&error), self.tilde()));
-            cause.with_detail(error.searched().map(|path| format!("PATH is {path}")))
+            // Of several files, it should be known which.
+            let field = if matches!(error, SpawnError::BadCwd { .. }) { "cwd" } else { "command" };
+            let place = self.server.place_of(field);
+            let searched = error.searched().map(|path| format!("; PATH is {path}"));
+            cause.with_detail(format!("{place}{}", searched.unwrap_or_default()))
         })
     }
 
@@ -312,6 +342,11 @@ impl Dial {
             read: &|path| std::fs::read(path),
         };
         let resolved = resolve(&self.server, host).map_err(ResolveError::into_cause)?;
+        if let Resolved::Stdio { skipped_lines, .. } = &resolved {
+            for line in skipped_lines {
+                tracing::warn!(server = self.server.name, %line, "the line sets nothing");
+            }
+        }
         Ok(self.resolved.get_or_init(|| resolved))
     }
 }

@@ -12,13 +12,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use http::HeaderName;
 use url::Url;
 
-use crate::document::path;
+use crate::document::{hint, path};
 use crate::registry::Cause;
 use crate::source::upstream::about::shown;
 use crate::source::upstream::config::{Http, Server, Stdio, Transport};
-use crate::source::upstream::secret::Secret;
+use crate::source::upstream::http::is_ours;
+use crate::source::upstream::secret::{Secret, in_url};
 use crate::source::upstream::tilde::{CURE, begins_at_home};
 
 pub use self::expression::{ExpressionError, expand};
@@ -47,8 +49,8 @@ pub enum Resolved {
         cwd: PathBuf,
         /// The variables it is given beside those that every child gets.
         env: BTreeMap<String, Secret>,
-        /// Lines of the dotenv file that mean nothing, by number.
-        skipped_lines: Vec<usize>,
+        /// Lines of the dotenv file that mean nothing, as file and line.
+        skipped_lines: Vec<String>,
     },
     /// Streamable HTTP.
     Http(Endpoint),
@@ -99,6 +101,14 @@ pub enum Problem {
     /// The name or the value cannot stand in a request.
     #[error("this cannot be a header")]
     Header,
+    /// The header is one that we set.
+    #[error("this header cannot be set, it belongs to the protocol; remove it")]
+    Ours,
+    /// The name of a variable cannot be one.
+    #[error(
+        "this cannot be the name of a variable: it is empty, or has a `=` or a NUL; write the name alone, and its value after the colon"
+    )]
+    Name,
     /// The value cannot be handed to a process.
     #[error("this cannot be handed to a process: it is empty or has a NUL")]
     Process,
@@ -162,7 +172,7 @@ impl Resolver<'_> {
         &self,
         file: &str,
         env: &mut BTreeMap<String, Secret>,
-    ) -> Result<Vec<usize>, ResolveError> {
+    ) -> Result<Vec<String>, ResolveError> {
         let (written, from) = (file, self.directory.display());
         let unreadable = |why: String| {
             let tilde =
@@ -182,7 +192,8 @@ impl Resolver<'_> {
             let value = self.expand(&field, value.expose())?;
             self.insert_env(&field, &name, value, env)?;
         }
-        Ok(skipped_lines)
+        let place = |line| format!("{}:{line}", file.display());
+        Ok(skipped_lines.into_iter().map(place).collect())
     }
 
     fn insert_env(
@@ -193,7 +204,7 @@ impl Resolver<'_> {
         env: &mut BTreeMap<String, Secret>,
     ) -> Result<(), ResolveError> {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(self.error(field, Problem::Process));
+            return Err(self.error(field, Problem::Name));
         }
         self.refuse_nul(field, &value)?;
         env.insert(name.to_owned(), Secret::new(value));
@@ -242,6 +253,9 @@ impl Resolver<'_> {
         if name.is_empty() || !name.chars().all(token) {
             return error(Problem::Header);
         }
+        if HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| is_ours(&name)) {
+            return error(Problem::Ours);
+        }
         if value.chars().any(|c| c.is_control() && c != '\t') {
             return error(Problem::Header);
         }
@@ -265,10 +279,9 @@ impl Resolver<'_> {
     }
 
     fn error(&self, field: &str, problem: Problem) -> ResolveError {
-        let Server { name, path, file, written, .. } = self.server;
+        let Server { name, path, .. } = self.server;
         let field = self.as_written(field);
-        let position = written.position_of(&field);
-        let place = format!("{}:{position}", file.display());
+        let place = self.server.place_of(&field);
         ResolveError { server: name.clone(), path: path.clone(), field, place, problem }
     }
 
@@ -284,12 +297,17 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns the URL that was meant by one without a scheme, if it can be told.
+/// Returns the URL that was meant by one without a scheme or with a wrong one, if it can be told.
 ///
 /// As it is written, so without the values of variables, and without user and query.
 fn meant(written: &str) -> Option<String> {
     let written = written.trim();
-    if written.contains("://") || written.contains("${") || written.contains(char::is_whitespace) {
+    if let Some((scheme, rest)) = written.split_once("://") {
+        let scheme = hint::nearest(scheme, ["http", "https"])?;
+        let shown = shown(&format!("{scheme}://{rest}"));
+        return (!rest.is_empty() && !rest.contains("${")).then_some(shown);
+    }
+    if written.contains("${") || written.contains(char::is_whitespace) {
         return None;
     }
     let shown = shown(&format!("http://{}", written.trim_start_matches('/')));
@@ -311,6 +329,19 @@ impl ResolveError {
     /// Returns the error as why a server failed.
     pub fn into_cause(self) -> Cause {
         Cause::from(self.to_string()).with_detail(self.place)
+    }
+}
+
+impl Endpoint {
+    /// Returns what of it may be a secret, each as it may be repeated.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = in_url(&self.url);
+        for (_, value) in &self.headers {
+            // The token alone as well, without `Bearer`.
+            let token = value.expose().split_once(' ').map(|(_, token)| Secret::new(token.trim()));
+            secrets.extend([value.clone()].into_iter().chain(token));
+        }
+        secrets
     }
 }
 

@@ -26,6 +26,7 @@ use self::proxy::Proxy;
 use self::trust::Trust;
 use super::env::Endpoint;
 
+pub(super) use self::headers::is_ours;
 pub(super) use self::mirror::{Mirrors, learn};
 pub(super) use self::older::Older;
 pub(super) use self::streamable::Streamable;
@@ -116,7 +117,7 @@ impl Remote {
             let (Ok(name), Ok(mut value)) = (named, valued) else {
                 return Err(format!("{name} cannot be a header"));
             };
-            if headers::is_ours(&name) {
+            if is_ours(&name) {
                 return Err(format!("the header {name} cannot be set, it belongs to the protocol"));
             }
             value.set_sensitive(true);

@@ -151,6 +151,7 @@ impl Upstream {
             let mut catalog = built
                 .map_err(|error| Cause::from(format!("its tools cannot be taken over: {error}")))?;
             catalog.diagnostics.extend(refused);
+            catalog.diagnostics.extend(self.dial.skipped_lines());
             Ok((connection, catalog))
         };
         // The handshake keeps to the deadline by itself, and then knows the server's last words.
@@ -161,7 +162,14 @@ impl Upstream {
                 let (protocol, instructions) = (connection.protocol(), connection.instructions());
                 Ok(Prepared { catalog, lists, instructions, protocol })
             }
-            Ok(Err(cause)) => Err(Cause { reason: self.dial.masked(&cause.reason), ..cause }),
+            Ok(Err(Cause { reason, detail })) => {
+                // What is missing may have been meant to be set there.
+                let skipped = self.dial.skipped_lines();
+                let skipped = skipped.iter().map(|line| line.message.clone());
+                let details: Vec<String> = detail.into_iter().chain(skipped).collect();
+                let detail = (!details.is_empty()).then(|| details.join("; "));
+                Err(Cause { reason: self.dial.masked(&reason), detail })
+            }
             Err(_) => {
                 let words = self.line.last_words(&self.dial).await;
                 self.stop(Grace::default()).await;

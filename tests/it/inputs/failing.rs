@@ -370,6 +370,7 @@ fn a_program_is_looked_for_where_its_server_would_look() {
     assert!(check.stdout.contains(&shown), "{check:?}");
     assert!(check.stdout.contains("ready  found: 1 tool"), "{check:?}");
     let path = std::env::var("PATH").unwrap();
-    let lost = format!("`their-own-python` was not found in PATH (PATH is {path})");
+    let lost = format!("`their-own-python` was not found in PATH ({}:1:", home.path("mcp.json"));
     assert!(check.stdout.contains(&lost), "{check:?}");
+    assert!(check.stdout.contains(&format!("; PATH is {path})")), "{check:?}");
 }

@@ -145,7 +145,7 @@ fn env_beats_the_dotenv_file_and_that_the_inherited_variables() {
         env_file: Some("${MISSING:-.env}".to_owned()),
         ..stdio()
     };
-    let dotenv = "TOKEN=file\nA=${TOKEN}\nOTHER=file\nNOTHING\nB='$A'\n?\n";
+    let dotenv = "TOKEN=file\nA=${TOKEN}\nOTHER=file\nNOTHING\nB='$A'\n?\nBAD LINE\n";
     let Ok(Resolved::Stdio { command, args, cwd, env, skipped_lines }) =
         resolved(Transport::Stdio(description), dotenv)
     else {
@@ -166,7 +166,7 @@ fn env_beats_the_dotenv_file_and_that_the_inherited_variables() {
     let env: Vec<(&str, &str)> =
         env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(env, expected);
-    assert_eq!(skipped_lines, Vec::<usize>::new());
+    assert_eq!(skipped_lines, ["/conf/.env:7"]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn what_cannot_be_resolved_for_a_process_is_named_without_a_value() {
     );
     stdio_error(
         Stdio { env: secrets(&[("A=B", "x")]), ..stdio() },
-        &format!("mcpServers.s.env.\"A=B\": {process}"),
+        "mcpServers.s.env.\"A=B\": this cannot be the name of a variable: it is empty, or has a `=` or a NUL; write the name alone, and its value after the colon",
     );
 }
 
@@ -252,6 +252,10 @@ fn what_cannot_be_resolved_for_a_url_is_named_without_a_value() {
     http_error(
         Http { headers: secrets(&[("X y", "1")]), ..http() },
         "mcpServers.s.headers.\"X y\": this cannot be a header",
+    );
+    http_error(
+        Http { headers: secrets(&[("Mcp-Session-Id", "1")]), ..http() },
+        "mcpServers.s.headers.Mcp-Session-Id: this header cannot be set, it belongs to the protocol; remove it",
     );
     http_error(
         Http { headers: secrets(&[("X", "a\r\nb: c")]), ..http() },
@@ -311,6 +315,9 @@ fn a_value_that_is_found_bad_when_it_is_used_has_its_place() {
 #[test]
 fn the_url_is_told_that_was_meant_by_one_without_a_scheme() {
     for (written, meant_by_it) in [
+        ("htps://example.com/mcp", Some("https://example.com/mcp")),
+        ("htp://me:abc@example.com/mcp?k=abc", Some("http://example.com/mcp")),
+        ("htps://${HOST}/mcp", None),
         ("localhost:3000", Some("http://localhost:3000")),
         (" 127.0.0.1:3000/mcp?key=s3cret", Some("http://127.0.0.1:3000/mcp")),
         ("me:s3cret@db:81/x", Some("http://db:81/x")),

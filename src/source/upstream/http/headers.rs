@@ -17,7 +17,7 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Returns whether a header is for us to set.
-pub(super) fn is_ours(name: &HeaderName) -> bool {
+pub(in crate::source::upstream) fn is_ours(name: &HeaderName) -> bool {
     [header::ACCEPT, header::CONTENT_TYPE, header::CONTENT_LENGTH, header::TRANSFER_ENCODING]
         .contains(name)
         || [header::CONNECTION, header::UPGRADE, header::TE, header::EXPECT].contains(name)
