@@ -14,7 +14,7 @@ use lru::LruCache;
 use serde_json::{Map, Value};
 
 use crate::tool::printed::spaced;
-use crate::tool::{Artifact, Block, ToolResult, Turn};
+use crate::tool::{Artifact, ToolResult, Turn};
 
 /// How many messages a record holds.
 const MOST_MESSAGES: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -217,15 +217,7 @@ impl Part {
 
 /// Returns the text a model got, with a line for each image. (EX-L9.2)
 fn inline(result: &ToolResult) -> String {
-    let blocks = result.model_blocks();
-    let texts: Vec<String> = blocks
-        .into_iter()
-        .map(|block| match block {
-            Block::Text(text) => text,
-            Block::Image(image) => image.entry(),
-        })
-        .collect();
-    let text = texts.join("\n");
+    let text = result.texts(|image| Some(image.entry())).join("\n");
     // Where the native result is belongs to this answer, not to what the tool said.
     match result.artifact.as_ref().and_then(|artifact| artifact.note.as_deref()) {
         Some(note) if text == note => String::new(),

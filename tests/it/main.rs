@@ -21,6 +21,7 @@ mod examples;
 mod fixture;
 mod http;
 mod inputs;
+mod load;
 mod matrix;
 mod names;
 mod newcomer;

@@ -126,3 +126,28 @@ async fn reading_can_be_given_up_in_the_middle_of_a_line() {
     client.write_all(b"\r\n").await.unwrap();
     assert!(matches!(stream.receive().await, Some(JsonRpcMessage::Request(_))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_client_that_does_not_read_no_more_is_read() {
+    let Peer { mut stream, mut client } = peer(1000);
+    let long = || {
+        let error = ErrorData::internal_error("x".repeat(BACKLOG / 2), None);
+        ServerJsonRpcMessage::error(error, None)
+    };
+    let writing: Vec<_> = (0..3).map(|_| tokio::spawn(stream.send(long()))).collect();
+    client.write_all(format!("{PING}\n").as_bytes()).await.unwrap();
+    let moment = Duration::from_secs(60);
+    assert!(tokio::time::timeout(moment, stream.receive()).await.is_err());
+    // It goes on where the client does.
+    let reading = tokio::spawn(async move {
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).await.unwrap();
+        rest.len()
+    });
+    assert!(stream.receive().await.is_some());
+    for written in writing {
+        written.await.unwrap().unwrap();
+    }
+    drop(stream);
+    assert!(reading.await.unwrap() > BACKLOG / 2 * 3);
+}

@@ -135,12 +135,16 @@ impl Transport<RoleClient> for Older {
             };
             match item {
                 Item::Event(event) if matches!(event.kind.as_str(), "" | "message") => {
-                    let message = serde_json::from_str::<Value>(&event.data).ok();
+                    let data = match self.pending.result(event.data.into_bytes(), None) {
+                        Ok(result) => return Some(result),
+                        Err(data) => data,
+                    };
+                    let message = serde_json::from_slice::<Value>(&data).ok();
                     match message.and_then(|message| self.pending.read(message).ok()) {
                         Some(message) => return Some(message),
                         None => tracing::warn!(
                             upstream = self.remote.server,
-                            text = clean(&event.data),
+                            text = clean(&String::from_utf8_lossy(&data)),
                             "the server sent something that is no message; it is skipped"
                         ),
                     }

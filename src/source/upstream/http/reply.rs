@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use reqwest::Response;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::Url;
 
@@ -18,8 +19,8 @@ const READ: usize = 64 * 1024;
 /// A response that is as it should be.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// One message, or several.
-    Json(Value),
+    /// One message, or several, as they came.
+    Json(Vec<u8>),
     /// A stream of them.
     Events(Events),
     /// Nothing.
@@ -71,8 +72,8 @@ impl Remote {
                 return Err(unknown(format!("its answer broke off: {}", broken(error))));
             }
         };
-        match serde_json::from_slice(&body) {
-            Ok(value) => Ok(Reply::Json(value)),
+        match serde_json::from_slice::<IgnoredAny>(&body) {
+            Ok(_) => Ok(Reply::Json(body)),
             Err(_) if body.trim_ascii().is_empty() => Ok(Reply::Empty),
             Err(_) => Err(unknown(format!("its answer is no JSON{}", self.excerpt(&body)))),
         }
