@@ -6,6 +6,7 @@
 //! somebody writes or reads it, in this process or another one.
 
 pub mod image;
+pub mod json;
 pub mod name;
 pub mod page;
 pub mod persist;
@@ -166,10 +167,23 @@ impl ArtifactStore {
         Self { config, workspace, root: Mutex::default(), used: Mutex::default(), marks }
     }
 
-    /// Keeps a text, or JSON; blocks.
+    /// Keeps a text, or anything else; blocks.
     pub fn save(&self, owner: Owner<'_>, suffix: &str, bytes: &[u8]) -> Result<Saved, StoreError> {
+        self.save_parts(owner, suffix, &[bytes])
+    }
+
+    /// Keeps a text that is given in parts; blocks.
+    pub fn save_parts(
+        &self,
+        owner: Owner<'_>,
+        suffix: &str,
+        parts: &[&[u8]],
+    ) -> Result<Saved, StoreError> {
         let key = Key::result(owner.call_id, suffix);
-        self.write(owner.session, key, bytes.len() as u64, |file| file.write_all(bytes))
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        self.write(owner.session, key, size as u64, |file| {
+            parts.iter().try_for_each(|part| file.write_all(part))
+        })
     }
 
     /// Keeps a copy of what is read from a file of `size` bytes; blocks.

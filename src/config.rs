@@ -46,6 +46,8 @@ const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const APPROVAL_TIMEOUT: Duration = Duration::from_mins(5);
 /// How many calls run at once, unless said otherwise.
 const CONCURRENT_CALLS: usize = 256;
+/// How many sessions of the older era there are over HTTP, unless somebody says otherwise.
+const MAX_SESSIONS: NonZeroUsize = NonZeroUsize::new(2_000).expect("not zero");
 
 /// How long a session of the newer era lasts without a request, unless said otherwise.
 const SESSION_IDLE: Duration = Duration::from_mins(30);
@@ -348,15 +350,15 @@ fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, ConfigE
 
 /// Says how clients are served, as far as that does not depend on the files.
 fn serving(settings: &Settings, workspace: PathBuf) -> server::Config {
-    let settings::Limits { tool_timeout_seconds, max_message_bytes, concurrent_calls, .. } =
-        settings.limits;
+    let limits = settings.limits;
     let patience = settings.approval.timeout_seconds;
     server::Config {
         approval: ApprovalMode::Ask,
         approval_timeout: patience.map_or(APPROVAL_TIMEOUT, settings::Seconds::duration),
-        concurrent_calls: concurrent_calls.map_or(CONCURRENT_CALLS, NonZeroUsize::get),
-        max_message_bytes: max_message_bytes.map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get),
-        tool_timeout: tool_timeout_seconds.map(settings::Seconds::duration),
+        concurrent_calls: limits.concurrent_calls.map_or(CONCURRENT_CALLS, NonZeroUsize::get),
+        max_message_bytes: limits.max_message_bytes.map_or(MAX_MESSAGE_BYTES, NonZeroUsize::get),
+        max_sessions: limits.max_sessions.unwrap_or(MAX_SESSIONS),
+        tool_timeout: limits.tool_timeout_seconds.map(settings::Seconds::duration),
         agent_id: String::new(),
         workspace: Arc::new(workspace),
         context: None,

@@ -80,12 +80,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     fn take(&mut self) -> Line {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.skipping) {
-            Line::TooLong
-        } else {
-            Line::Whole(line.trim_ascii().to_vec())
+            return Line::TooLong;
         }
+        // In place: a long line is not to be there twice.
+        line.truncate(line.trim_ascii_end().len());
+        let blank = line.len() - line.trim_ascii_start().len();
+        drop(line.drain(..blank));
+        Line::Whole(line)
     }
 }
 

@@ -29,6 +29,7 @@ mod turned_away;
 mod wishes;
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -74,6 +75,8 @@ pub struct Config {
     pub approval_timeout: std::time::Duration,
     /// How many calls may run at once, over all clients.
     pub concurrent_calls: usize,
+    /// How many sessions of the older era there are over HTTP.
+    pub max_sessions: NonZeroUsize,
     /// The longest message in bytes that is read or written.
     pub max_message_bytes: usize,
     /// How long a call may take; none means no limit.

@@ -13,6 +13,7 @@ pub mod definition;
 pub(crate) mod fixture;
 pub mod interrupt;
 pub mod level;
+pub mod native;
 pub mod patterns;
 pub mod port;
 pub mod printed;
@@ -33,6 +34,7 @@ pub use self::definition::{
 };
 pub use self::interrupt::Interrupt;
 pub use self::level::Level;
+pub use self::native::Native;
 pub use self::patterns::{BadPattern, Patterns};
 pub use self::port::{AskError, ClientPort, Closed};
 pub use self::result::{Artifact, Block, ErrorCode, Failure, Hold, Image, ImageFile, ToolResult};

@@ -1,6 +1,5 @@
 //! Texts too long for a model: saved whole, and replaced by a part and the way to the rest.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -36,12 +35,12 @@ impl ArtifactStore {
         turn: Option<&Turn>,
     ) -> Result<ToolResult, Unsaved> {
         let limit = definition.max_result_chars;
-        let text = result.model_content();
+        let text = result.take_model_content();
         let unsaved = |error| Unsaved { error, began: head(&text, BEGAN).to_owned() };
         let native = result.artifact.take();
         let suffix = if native.is_some() { ".model.txt" } else { ".txt" };
         let owner = Owner { session, call_id: &result.call_id };
-        let saved = self.save(owner, suffix, with_entries(&result, &text).as_bytes());
+        let saved = self.save_parts(owner, suffix, &[entries(&result).as_bytes(), text.as_bytes()]);
         let saved = saved.map_err(unsaved)?;
         let uri = saved.key.uri();
         let rest = words(&result.tool_name, turn, &uri, native.as_ref());
@@ -76,8 +75,8 @@ impl ArtifactStore {
     }
 }
 
-/// Puts what only names the images before the text.
-fn with_entries<'a>(result: &ToolResult, text: &'a str) -> Cow<'a, str> {
+/// Returns what stands before the text and only names the images.
+fn entries(result: &ToolResult) -> String {
     let entries: Vec<String> = result
         .content
         .iter()
@@ -86,11 +85,7 @@ fn with_entries<'a>(result: &ToolResult, text: &'a str) -> Cow<'a, str> {
             Block::Text(_) => None,
         })
         .collect();
-    if entries.is_empty() {
-        text.into()
-    } else {
-        format!("{}\n\n{text}", entries.join("\n")).into()
-    }
+    if entries.is_empty() { String::new() } else { entries.join("\n") + "\n\n" }
 }
 
 /// Says where the rest is; the reference comes first, since every model can follow it.

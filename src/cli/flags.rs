@@ -147,6 +147,7 @@ impl Flags {
                 max_message_bytes,
                 concurrent_calls,
                 session_idle_seconds: None,
+                max_sessions: None,
             },
             log: Log { file: log_file, format: log_format, filter: log },
             activity: ActivitySettings { file: activity_log },

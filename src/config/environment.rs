@@ -22,7 +22,7 @@ const COUNT: &str = "a whole number above 0";
 const SECONDS: &str = "a number of seconds above 0";
 
 /// The variables there are; `IRIS_MCP_EXE` is set by us, for expressions.
-pub const VARIABLES: [&str; 36] = [
+pub const VARIABLES: [&str; 37] = [
     "IRIS_MCP_ACTIVITY_LOG",
     "IRIS_MCP_AGENT",
     "IRIS_MCP_APPROVAL",
@@ -49,6 +49,7 @@ pub const VARIABLES: [&str; 36] = [
     "IRIS_MCP_LOG_FORMAT",
     "IRIS_MCP_MAX_MESSAGE_BYTES",
     "IRIS_MCP_MAX_NAME",
+    "IRIS_MCP_MAX_SESSIONS",
     "IRIS_MCP_MCP",
     "IRIS_MCP_NAMES",
     "IRIS_MCP_PERMIT",
@@ -136,6 +137,7 @@ pub fn read(
             max_message_bytes: parsed(of, "IRIS_MCP_MAX_MESSAGE_BYTES", COUNT)?,
             concurrent_calls: parsed(of, "IRIS_MCP_CONCURRENT_CALLS", COUNT)?,
             session_idle_seconds: parsed(of, "IRIS_MCP_SESSION_IDLE_SECONDS", SECONDS)?,
+            max_sessions: parsed(of, "IRIS_MCP_MAX_SESSIONS", COUNT)?,
         },
         breaker: (breaker != Breaker::default()).then_some(breaker),
         log: Log {

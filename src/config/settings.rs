@@ -134,6 +134,8 @@ pub struct Limits {
     pub concurrent_calls: Option<NonZeroUsize>,
     /// After how long without a request a session of the newer era ends, in seconds.
     pub session_idle_seconds: Option<Seconds>,
+    /// How many sessions of the older era there are over HTTP.
+    pub max_sessions: Option<NonZeroUsize>,
 }
 
 /// The settings under `breaker`.
@@ -349,6 +351,7 @@ impl Limits {
             max_message_bytes: self.max_message_bytes.or(below.max_message_bytes),
             concurrent_calls: self.concurrent_calls.or(below.concurrent_calls),
             session_idle_seconds: self.session_idle_seconds.or(below.session_idle_seconds),
+            max_sessions: self.max_sessions.or(below.max_sessions),
         }
     }
 }

@@ -93,7 +93,7 @@ pub(super) async fn fit(
 /// it (MCP 2026-07-28 §server/tools); what nobody promised goes with the text.
 fn with_cut_native(mut result: ToolResult, listed: Option<&Map<String, Value>>) -> ToolResult {
     let Some(native) = result.native.take() else { return result };
-    let mut wire = Arc::unwrap_or_clone(native);
+    let mut native = Arc::unwrap_or_clone(native);
     let failed = result.is_error();
     let text = match &result.error {
         Some(failure) => Some(failure.message.as_str()),
@@ -103,6 +103,7 @@ fn with_cut_native(mut result: ToolResult, listed: Option<&Map<String, Value>>) 
         }),
     };
     let mut text = text.map(|text| json!({"type": "text", "text": text}));
+    let wire = native.members_mut();
     let blocks = match wire.get_mut("content").map(Value::take) {
         Some(Value::Array(blocks)) => blocks,
         _ => Vec::new(),
@@ -121,9 +122,9 @@ fn with_cut_native(mut result: ToolResult, listed: Option<&Map<String, Value>>) 
     wire.insert("content".to_owned(), Value::Array(content));
     let promised = !failed && listed.is_some_and(|tool| tool.contains_key("outputSchema"));
     if !promised {
-        wire.shift_remove("structuredContent");
+        native.remove_structured();
     }
-    result.native = Some(Arc::new(wire));
+    result.native = Some(Arc::new(native));
     result
 }
 

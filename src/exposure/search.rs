@@ -153,7 +153,7 @@ impl Found {
             content: vec![Block::Text(text)],
             data,
             metadata,
-            native: Some(Arc::new(native)),
+            native: Some(Arc::new(native.into())),
             ..ToolResult::default()
         }
     }

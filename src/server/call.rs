@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ impl Gateway {
         &self,
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<String, ErrorData> {
         let caller = self.caller("tools/call", context);
         let era = caller.client.era;
         let form = Form::of(context, era, &self.connection);
@@ -99,7 +99,7 @@ impl Gateway {
                 let question = ask::form(&request, caller.client.alone);
                 let question = json!({"method": "elicitation/create", "params": question});
                 let questions = Map::from_iter([(APPROVAL.to_owned(), question)]);
-                Ok(project::input_required(questions, issued.state))
+                Ok(project::input_required(questions, issued.state).to_string())
             }
             Served::Ended(Ok(Ended::Result(result))) => {
                 self.disclose(&caller, &result, context).await;
@@ -200,11 +200,11 @@ impl Gateway {
         call_id: &CallId,
         binding: Binding<'_>,
         form: Form,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<String, ErrorData> {
         let questions = running.questions();
         let issued = self.shared.tickets.issue(call_id, binding);
         match self.shared.parked.put(issued.nonce, running, &self.shared.parts.shutdown) {
-            Ok(()) => Ok(project::input_required(questions, issued.state)),
+            Ok(()) => Ok(project::input_required(questions, issued.state).to_string()),
             // Its being dropped cancels it.
             Err(_) => {
                 let (target, reason) =

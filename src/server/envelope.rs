@@ -30,11 +30,11 @@ fn sealed(reply: Value) -> MetaObject {
     meta
 }
 
-/// Packs the reply to `tools/call`.
-pub(super) fn call(reply: Value) -> CallToolResponse {
+/// Packs the reply to `tools/call`, which is written already: a large one is never a tree here.
+pub(super) fn call(reply: String) -> CallToolResponse {
     let mut result = CallToolResult::success(Vec::new());
     result.is_error = None;
-    result.meta = Some(sealed(reply));
+    result.meta = Some(sealed(Value::String(reply)));
     result.into()
 }
 
@@ -80,7 +80,7 @@ pub(super) fn completion(reply: Value) -> CompleteResult {
     result
 }
 
-/// Unpacks a message that is about to be written.
+/// Unpacks a message that is about to be written, unless its reply is written already.
 pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
     let JsonRpcMessage::Response(response) = message else {
         return;
@@ -96,9 +96,33 @@ pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
         ServerResult::CompleteResult(result) => &mut result.meta,
         _ => return,
     };
-    if let Some(reply) = meta.as_mut().and_then(|meta| meta.0.remove(KEY)) {
+    let Some(meta) = meta else { return };
+    if meta.0.get(KEY).is_some_and(|reply| !reply.is_string())
+        && let Some(reply) = meta.0.remove(KEY)
+    {
         response.result = ServerResult::CustomResult(CustomResult(reply));
     }
+}
+
+/// Writes a message as JSON, unpacked.
+pub(super) fn written(mut message: TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Vec<u8>> {
+    if let JsonRpcMessage::Response(response) = &mut message
+        && let ServerResult::CallToolResult(result) = &mut response.result
+        && let Some(Value::String(reply)) = result.meta.as_mut().and_then(|meta| meta.0.remove(KEY))
+    {
+        let mut bytes = head(&serde_json::to_string(&response.id)?).into_bytes();
+        bytes.reserve_exact(reply.len() + 2);
+        bytes.extend_from_slice(reply.as_bytes());
+        bytes.push(b'}');
+        return Ok(bytes);
+    }
+    open(&mut message);
+    serde_json::to_vec(&message)
+}
+
+/// Begins a response.
+fn head(id: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":")
 }
 
 /// Unpacks a JSON body, or one server-sent event, that is about to be written.
@@ -147,7 +171,16 @@ struct Entry<'a> {
 fn opened(text: &str) -> Option<String> {
     let message: Message<'_> = serde_json::from_str(text).ok()?;
     let (id, reply) = (message.id.get(), message.result.meta.reply.get());
-    Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{reply}}}"))
+    let reply: Cow<'_, str> = if reply.starts_with('"') {
+        serde_json::from_str::<String>(reply).ok()?.into()
+    } else {
+        reply.into()
+    };
+    let mut opened = head(id);
+    opened.reserve_exact(reply.len() + 1);
+    opened.push_str(&reply);
+    opened.push('}');
+    Some(opened)
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
@@ -190,7 +223,7 @@ mod tests {
     }
 
     fn message() -> ServerJsonRpcMessage {
-        let CallToolResponse::Complete(result) = call(reply()) else {
+        let CallToolResponse::Complete(result) = call(reply().to_string()) else {
             panic!("a call is complete")
         };
         ServerJsonRpcMessage::response(
@@ -203,11 +236,27 @@ mod tests {
     fn a_message_and_a_body_open_to_the_same() {
         let sealed = serde_json::to_vec(&message()).unwrap();
         let body = open_bytes(Bytes::from(sealed));
+        assert_eq!(body, written(message()).unwrap());
+        let expected = json!({"jsonrpc": "2.0", "id": "7", "result": reply()});
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_tree_is_opened_in_place() {
+        let message = || {
+            ServerJsonRpcMessage::response(
+                ServerResult::ListToolsResult(tools(reply())),
+                NumberOrString::Number(7),
+            )
+        };
         let mut typed = message();
         open(&mut typed);
-        let written: Value = serde_json::to_value(&typed).unwrap();
-        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), written);
-        assert_eq!(written, json!({"jsonrpc": "2.0", "id": "7", "result": reply()}));
+        let expected = json!({"jsonrpc": "2.0", "id": 7, "result": reply()});
+        assert_eq!(serde_json::to_value(&typed).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&written(message()).unwrap()).unwrap(),
+            expected
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod auth;
 mod origin;
 mod reading;
+mod seats;
 pub mod session;
 
 use std::io;
@@ -157,8 +158,9 @@ fn router(
         config = config.disable_allowed_hosts().disable_allowed_origins();
     }
     let bindings = Arc::new(Bindings::default());
+    let most = gateway.config().max_sessions;
     let sessions = Arc::clone(&gateway.parts().sessions);
-    let manager = Arc::new(Managed::new(SESSION_IDLE, sessions, Arc::clone(&bindings)));
+    let manager = Arc::new(Managed::new((SESSION_IDLE, most), sessions, Arc::clone(&bindings)));
     let shared = Shared {
         gateway: gateway.clone(),
         tokens,

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use rmcp::model::{ErrorCode as RpcCode, ProtocolVersion};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::caller::Connection;
 use crate::exposure::Unresolved;
-use crate::tool::{Artifact, Block, CallId, Era, ErrorCode, Failure, Image, Interrupt, ToolResult};
+use crate::tool::{
+    Artifact, Block, CallId, Era, ErrorCode, Failure, Image, Interrupt, Native, ToolResult,
+};
 
 /// A call was sent and nobody can say whether it took effect.
 pub const TOOL_OUTCOME_UNKNOWN: ErrorCode = ErrorCode::new("TOOL_OUTCOME_UNKNOWN");
@@ -81,7 +84,7 @@ pub(super) fn reply(
     outcome: Result<ToolResult, Interrupt>,
     call_id: &CallId,
     form: Form,
-) -> Result<Value, ErrorData> {
+) -> Result<String, ErrorData> {
     let mut result: ToolResult = match outcome {
         Ok(result) => result,
         Err(interrupt) => interrupted(&interrupt, call_id, ""),
@@ -93,7 +96,12 @@ pub(super) fn reply(
     if result.call_id.is_empty() {
         call_id.as_str().clone_into(&mut result.call_id);
     }
-    Ok(Value::Object(wire(result, form)))
+    written(&wire(result, form))
+}
+
+/// Writes a reply, once: it may be large, and goes out as this text.
+fn written(reply: &impl Serialize) -> Result<String, ErrorData> {
+    serde_json::to_string(reply).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// Makes the error of a call that an upstream refused because of what the client cannot be asked.
@@ -111,25 +119,27 @@ fn missing_capability(result: &ToolResult, era: Era) -> Option<ErrorData> {
 
 /// Makes the whole wire form of a result, for who looks at it on this machine.
 pub fn whole(result: ToolResult) -> Value {
-    Value::Object(wire(result, Form { era: Era::Modern, links: true, paths: true }))
+    wire(result, Form { era: Era::Modern, links: true, paths: true }).to_value()
 }
 
 /// Makes the wire form of a result.
 ///
 /// An upstream's own result goes out as it came, with our remarks added; any other is made of
 /// its model blocks.
-fn wire(mut result: ToolResult, form: Form) -> Map<String, Value> {
-    let remarks = remarks(&mut result, form);
+fn wire(mut result: ToolResult, form: Form) -> Native {
+    let mut remarks = remarks(&mut result, form);
     let links = if form.links { links(&result) } else { Vec::new() };
     let mut wire = match result.native.take() {
         Some(native) => {
             // A large one is not copied, unless somebody else still looks at it.
             let mut wire = Arc::unwrap_or_clone(native);
+            // What stood for it is not needed any more.
+            result.content = Vec::new();
             let feedback = result
                 .hook_feedback
                 .iter()
                 .map(|text| block(Block::Text(format!("[Hook feedback]\n{text}"))));
-            if let Some(Value::Array(content)) = wire.get_mut("content") {
+            if let Some(Value::Array(content)) = wire.members_mut().get_mut("content") {
                 content.extend(feedback);
             }
             wire
@@ -139,20 +149,23 @@ fn wire(mut result: ToolResult, form: Form) -> Map<String, Value> {
             let mut wire = Map::new();
             wire.insert("content".to_owned(), Value::Array(content));
             wire.insert("isError".to_owned(), result.is_error().into());
-            wire
+            wire.into()
         }
     };
-    if let Some(Value::Array(content)) = wire.get_mut("content") {
+    if let Some(Value::Array(content)) = wire.members_mut().get_mut("content") {
         content.extend(links);
     }
-    let meta = meta_of(&mut wire);
+    let meta = meta_of(wire.members_mut());
     let upstream = meta.shift_remove(RESULT_KEY);
-    let mut remarks = remarks;
     if let Some(upstream) = upstream {
         remarks.insert("upstream".to_owned(), upstream);
     }
     meta.insert(RESULT_KEY.to_owned(), Value::Object(remarks));
-    for_era(&mut wire, form.era);
+    for_era(wire.members_mut(), form.era);
+    // Before 2026-07-28 structured content is an object (§server/tools).
+    if form.era == Era::Legacy && !wire.has_structured_object() {
+        wire.remove_structured();
+    }
     wire
 }
 
@@ -187,10 +200,6 @@ pub(super) fn for_era(wire: &mut Map<String, Value>, era: Era) {
         Era::Legacy => {
             wire.shift_remove("resultType");
             meta_of(wire).shift_remove(SERVER_KEY);
-            // Before 2026-07-28 structured content is an object (§server/tools).
-            if wire.get("structuredContent").is_some_and(|content| !content.is_object()) {
-                wire.shift_remove("structuredContent");
-            }
         }
     }
 }

@@ -22,10 +22,11 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
-use super::envelope::Opening;
+use super::envelope;
 use super::message::{self, Read};
 use crate::lines::{Line, Lines};
 
@@ -33,6 +34,10 @@ use crate::lines::{Line, Lines};
 ///
 /// A script that pipes its requests in gets its answers; a client that is gone keeps nothing alive.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+/// How many bytes of answers may wait for the client to read them before no more is read of it; as
+/// much as two of the longest messages, if that is more.
+const BACKLOG: usize = 16 << 20;
 
 type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Sync + Unpin>;
@@ -63,7 +68,7 @@ async fn serve_until_closed(gateway: Gateway, input: Reader, output: Writer) -> 
     let stream = Stream::new(input, output, limit).until(gateway.parts().shutdown.child());
     let (input_ended, open) = (stream.input_ended.clone(), Arc::clone(&stream.open));
     let deaf = Arc::clone(&stream.deaf);
-    let serving = serve_server_with_ct(gateway, Opening(stream), connection.clone());
+    let serving = serve_server_with_ct(gateway, stream, connection.clone());
     let service = match Box::pin(serving).await {
         Ok(service) => service,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
@@ -172,6 +177,24 @@ struct Stream {
     /// Cancelled when nothing more is to come.
     ending: CancellationToken,
     deaf: Arc<Deaf>,
+    /// How many bytes are to be written.
+    backlog: watch::Sender<usize>,
+}
+
+/// Bytes that are to be written, until this is dropped.
+struct Unread(watch::Sender<usize>, usize);
+
+impl Unread {
+    fn new(backlog: &watch::Sender<usize>, bytes: usize) -> Self {
+        backlog.send_modify(|all| *all += bytes);
+        Self(backlog.clone(), bytes)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.send_modify(|all| *all -= self.1);
+    }
 }
 
 impl Stream {
@@ -186,6 +209,7 @@ impl Stream {
             input_ended: CancellationToken::new(),
             ending: CancellationToken::new(),
             deaf: Arc::default(),
+            backlog: watch::Sender::default(),
         }
     }
 
@@ -237,10 +261,12 @@ impl Stream {
     }
 
     /// Writes a message; if that fails, nothing more is read either.
-    fn write(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = ()> + Send + use<> {
+    fn write(&self, message: ServerJsonRpcMessage) -> impl Future<Output = ()> + Send + use<> {
         let (output, deaf) = (Arc::clone(&self.output), Arc::clone(&self.deaf));
-        let bytes = serde_json::to_vec(message);
+        let bytes = envelope::written(message);
+        let unread = Unread::new(&self.backlog, bytes.as_ref().map_or(0, Vec::len));
         async move {
+            let _unread = unread;
             let written = async {
                 let mut bytes = bytes?;
                 bytes.push(b'\n');
@@ -270,7 +296,7 @@ impl Transport<RoleServer> for Stream {
         // A request that was cancelled has no answer, nor has one whose client is gone.
         let wanted = answered
             .is_none_or(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id));
-        let written = wanted.then(|| self.write(&item));
+        let written = wanted.then(|| self.write(item));
         async move {
             if let Some(written) = written {
                 written.await;
@@ -288,11 +314,17 @@ impl Transport<RoleServer> for Stream {
                 answering.await;
                 self.answering = None;
             }
+            let mut backlog = self.backlog.subscribe();
+            let most = BACKLOG.max(self.limit.saturating_mul(2));
             let line = tokio::select! {
                 biased;
                 () = self.deaf.since.cancelled() => Ok(None),
                 () = self.ending.cancelled() => Ok(None),
-                line = self.input.next() => line,
+                line = async {
+                    // Of a client that reads nothing, nothing more is read: its answers are in memory.
+                    drop(backlog.wait_for(|bytes| *bytes <= most).await);
+                    self.input.next().await
+                } => line,
             };
             let line = match line {
                 Ok(Some(line)) => line,
@@ -319,7 +351,7 @@ impl Transport<RoleServer> for Stream {
                 },
             };
             tracing::debug!(code = error.code.0, message = %error.message, "a message was refused");
-            self.answering = Some(Box::pin(self.write(&ServerJsonRpcMessage::error(error, id))));
+            self.answering = Some(Box::pin(self.write(ServerJsonRpcMessage::error(error, id))));
         }
     }
 

@@ -6,7 +6,6 @@
 //! unused. So a result that is being read in pages outlives the calls that read it.
 
 use std::fmt::Write as _;
-use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +13,10 @@ use lru::LruCache;
 use serde_json::{Map, Value};
 
 use crate::tool::printed::spaced;
-use crate::tool::{Artifact, Block, ToolResult, Turn};
+use crate::tool::{Artifact, ToolResult, Turn};
 
 /// How many messages a record holds.
-const MOST_MESSAGES: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
+const MOST_MESSAGES: usize = 10_000;
 /// How many bytes of text a record holds.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -145,7 +144,8 @@ impl Record {
 
 impl Default for Kept {
     fn default() -> Self {
-        Self { messages: LruCache::new(MOST_MESSAGES), bytes: 0, total: 0 }
+        // With a bound it would have room for all of them from the beginning.
+        Self { messages: LruCache::unbounded(), bytes: 0, total: 0 }
     }
 }
 
@@ -156,7 +156,7 @@ impl Kept {
         if let Some((_, dropped)) = self.messages.push(index, Arc::new(message)) {
             self.bytes -= dropped.bytes();
         }
-        while self.bytes > MOST_BYTES
+        while (self.bytes > MOST_BYTES || self.messages.len() > MOST_MESSAGES)
             && let Some((_, dropped)) = self.messages.pop_lru()
         {
             self.bytes -= dropped.bytes();
@@ -217,15 +217,7 @@ impl Part {
 
 /// Returns the text a model got, with a line for each image. (EX-L9.2)
 fn inline(result: &ToolResult) -> String {
-    let blocks = result.model_blocks();
-    let texts: Vec<String> = blocks
-        .into_iter()
-        .map(|block| match block {
-            Block::Text(text) => text,
-            Block::Image(image) => image.entry(),
-        })
-        .collect();
-    let text = texts.join("\n");
+    let text = result.texts(|image| Some(image.entry())).join("\n");
     // Where the native result is belongs to this answer, not to what the tool said.
     match result.artifact.as_ref().and_then(|artifact| artifact.note.as_deref()) {
         Some(note) if text == note => String::new(),
@@ -294,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_longest_unread_is_dropped_and_indexes_stay() {
-        let (record, most) = (Record::default(), MOST_MESSAGES.get());
+        let (record, most) = (Record::default(), MOST_MESSAGES);
         record.fill((0..most).map(|number| text(&number.to_string())));
         assert_eq!(record.get(0), Some(Arc::new(text("0"))));
         record.fill([text("one more"), text("and one")]);

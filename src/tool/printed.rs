@@ -65,6 +65,16 @@ fn quoted(value: &str) -> String {
 
 /// Writes JSON with a space after each comma and colon, and nothing else between.
 pub fn spaced(value: &impl Serialize) -> String {
+    let mut bytes = Vec::new();
+    match spaced_to(&mut bytes, value) {
+        Ok(()) => String::from_utf8(bytes).unwrap_or_default(),
+        // Maps whose keys are no strings are not among what we write.
+        Err(_) => String::new(),
+    }
+}
+
+/// Writes JSON with a space after each comma and colon to somewhere else than memory.
+pub fn spaced_to(writer: impl std::io::Write, value: &impl Serialize) -> std::io::Result<()> {
     struct Spaced;
 
     impl Formatter for Spaced {
@@ -92,12 +102,7 @@ pub fn spaced(value: &impl Serialize) -> String {
         }
     }
 
-    let mut bytes = Vec::new();
-    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced)) {
-        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
-        // Maps whose keys are no strings are not among what we write.
-        Err(_) => String::new(),
-    }
+    Ok(value.serialize(&mut Serializer::with_formatter(writer, Spaced))?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::native::Native;
+
 /// Arguments that a tool cannot accept.
 pub const VALIDATION_ERROR: ErrorCode = ErrorCode::new("VALIDATION_ERROR");
 /// A failure of the body that has no code of its own.
@@ -34,7 +36,7 @@ pub struct ToolResult {
     /// What after-hooks had to say, in order; only the executor's may stand here.
     pub hook_feedback: Vec<String>,
     /// The upstream's own result, while nothing has replaced it; it goes out as it came.
-    pub native: Option<Arc<Map<String, Value>>>,
+    pub native: Option<Arc<Native>>,
 }
 
 /// One piece of content.
@@ -190,15 +192,45 @@ impl ToolResult {
 
     /// Returns the text of [`model_blocks`](Self::model_blocks), joined by line feeds.
     pub fn model_content(&self) -> String {
-        let blocks = self.model_blocks();
-        let texts: Vec<&str> = blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Text(text) => Some(text.as_str()),
-                Block::Image(_) => None,
+        self.texts(|_| None).join("\n")
+    }
+
+    /// Returns the texts of [`model_blocks`](Self::model_blocks), none of them copied where it is
+    /// there already; `of_image` says what stands for an image.
+    pub fn texts(&self, of_image: impl Fn(&Image) -> Option<String>) -> Vec<Cow<'_, str>> {
+        let mut texts: Vec<Cow<'_, str>> = Vec::new();
+        texts.extend(self.error.as_ref().map(|failure| failure.to_string().into()));
+        texts.extend(self.content.iter().filter_map(|block| match block {
+            Block::Text(text) => self.error.is_none().then(|| text.as_str().into()),
+            Block::Image(image) => of_image(image).map(Cow::from),
+        }));
+        let feedback = self.hook_feedback.iter();
+        texts.extend(feedback.map(|text| Cow::from(format!("[Hook feedback]\n{text}"))));
+        texts
+    }
+
+    /// Takes the text of [`model_content`](Self::model_content) out, leaving empty texts behind:
+    /// a long one is not to be there twice.
+    pub fn take_model_content(&mut self) -> String {
+        if self.is_error() {
+            return self.model_content();
+        }
+        let mut whole: Option<String> = None;
+        for block in &mut self.content {
+            let Block::Text(text) = block else { continue };
+            let text = std::mem::take(text);
+            match &mut whole {
+                Some(whole) => whole.extend(["\n", &text]),
+                None => whole = Some(text),
+            }
+        }
+        let feedback = self.hook_feedback.iter().map(|text| format!("[Hook feedback]\n{text}"));
+        feedback
+            .fold(whole, |whole, text| match whole {
+                Some(whole) => Some(whole + "\n" + &text),
+                None => Some(text),
             })
-            .collect();
-        texts.join("\n")
+            .unwrap_or_default()
     }
 
     /// Takes away the words that say where the native result is; the rest is the tool's own.

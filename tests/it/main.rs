@@ -22,6 +22,7 @@ mod faults;
 mod fixture;
 mod http;
 mod inputs;
+mod load;
 mod matrix;
 mod names;
 mod newcomer;

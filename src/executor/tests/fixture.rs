@@ -18,7 +18,7 @@ use crate::permission::{self, Approval, Approver, Grants, NoGrants, Policy, Requ
 use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::{
     Arguments, AutoAllow, Call, CallContext, CallId, CallTraits, Capabilities, ErrorCode, Failure,
-    InputSchema, Interrupt, Retention, Route, SessionId, Tool, ToolDefinition, ToolName,
+    InputSchema, Interrupt, Native, Retention, Route, SessionId, Tool, ToolDefinition, ToolName,
     ToolResult, Valid, fixture,
 };
 use crate::workspace::Workspace;
@@ -138,9 +138,9 @@ impl Fixture {
 
     /// Answers with what an upstream sent, and lists itself with these fields.
     pub(super) fn relaying(mut self, text: &str, native: Value, listed: Value) -> Self {
-        let object = |value: Value| Arc::new(value.as_object().unwrap().clone());
-        self.definition.native = Some(object(listed));
-        self.answer = ToolResult { native: Some(object(native)), ..ToolResult::text(text) };
+        self.definition.native = Some(Arc::new(listed.as_object().unwrap().clone()));
+        let native = Some(Arc::new(Native::parse(native.to_string()).unwrap()));
+        self.answer = ToolResult { native, ..ToolResult::text(text) };
         self
     }
 

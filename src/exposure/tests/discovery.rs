@@ -142,7 +142,7 @@ async fn ex_11_4_each_query_selects_a_tool_or_null() {
     assert_eq!(tool["input_schema"]["type"], "object");
     assert_eq!(tool["annotations"]["readOnlyHint"], true);
     assert_eq!(answer.get("hint"), None);
-    let native = result.native.as_deref().unwrap();
+    let native = result.native.as_deref().unwrap().to_value();
     assert_eq!(native["structuredContent"], answer);
     assert_eq!(result.metadata["context_revealed_tools"], json!(["vector_lookup"]));
 }

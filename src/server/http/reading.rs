@@ -12,6 +12,7 @@ use rmcp::ErrorData;
 use rmcp::model::{RequestId, ServerJsonRpcMessage};
 
 use super::Shared;
+use crate::server::caller::SESSION_HEADER;
 use crate::server::message::{self, Read};
 
 /// What a client of ours has to accept, as the library compares it.
@@ -41,6 +42,14 @@ pub(super) async fn explain(
     };
     if let Some((id, error)) = message::misread(&bytes) {
         return refused(StatusCode::OK, error, Some(id));
+    }
+    // The library would call it an error of its own.
+    if !parts.headers.contains_key(SESSION_HEADER)
+        && memchr::memmem::find(&bytes, b"\"initialize\"").is_some()
+        && let Some(full) = shared.manager.full()
+    {
+        let error = ErrorData::internal_error(full.to_string(), None);
+        return refused(StatusCode::SERVICE_UNAVAILABLE, error, None);
     }
     let response = next.run(Request::from_parts(parts, Body::from(bytes.clone()))).await;
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE { unread(&bytes) } else { response }

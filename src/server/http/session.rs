@@ -1,6 +1,7 @@
 //! Legacy sessions over HTTP: what they belong to, and when they end.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,13 +9,16 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, SessionConfig,
+};
 use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId as TransportId, SessionManager,
 };
 
+use super::seats::{Busy, Full, Seats};
 use super::{Shared, admit, refuse};
 use crate::server::caller::SESSION_HEADER;
 use crate::server::envelope::Opening;
@@ -38,6 +42,18 @@ pub(super) struct Managed {
     inner: LocalSessionManager,
     sessions: Arc<Sessions>,
     bindings: Arc<Bindings>,
+    seats: Arc<Seats>,
+}
+
+/// Why a session cannot do something.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    /// There can be no more of them.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// The library says so.
+    #[error(transparent)]
+    Library(#[from] LocalSessionManagerError),
 }
 
 impl Bindings {
@@ -77,13 +93,22 @@ pub(super) async fn bind(State(shared): State<Shared>, request: Request, next: N
 }
 
 impl Managed {
-    pub(super) fn new(idle: Duration, sessions: Arc<Sessions>, bindings: Arc<Bindings>) -> Self {
+    pub(super) fn new(
+        (idle, most): (Duration, NonZeroUsize),
+        sessions: Arc<Sessions>,
+        bindings: Arc<Bindings>,
+    ) -> Self {
         let mut inner = LocalSessionManager::default();
         let mut config = SessionConfig::default();
         config.keep_alive = Some(idle);
         config.completed_cache_ttl = REPLAY;
         inner.session_config = config;
-        Self { inner, sessions, bindings }
+        Self { inner, sessions, bindings, seats: Seats::new(most) }
+    }
+
+    /// Says why there can be no more sessions, if there can be none.
+    pub(super) fn full(&self) -> Option<Full> {
+        self.seats.full()
     }
 
     /// Returns whether a request names no session, or one that there is.
@@ -96,11 +121,19 @@ impl Managed {
 }
 
 impl SessionManager for Managed {
-    type Error = <LocalSessionManager as SessionManager>::Error;
+    type Error = SessionError;
     type Transport = Opening<<LocalSessionManager as SessionManager>::Transport>;
 
     async fn create_session(&self) -> Result<(TransportId, Self::Transport), Self::Error> {
+        if let Some(outgoing) = self.seats.outgoing()? {
+            tracing::info!(
+                session = outgoing,
+                "a session was ended for a new one; there are limits.max_sessions of them"
+            );
+            self.close_session(&outgoing.into()).await?;
+        }
         let (id, transport) = self.inner.create_session().await?;
+        self.seats.take(&id);
         Ok((id, Opening(transport)))
     }
 
@@ -109,17 +142,18 @@ impl SessionManager for Managed {
         id: &TransportId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.inner.initialize_session(id, message).await
+        Ok(self.inner.initialize_session(id, message).await?)
     }
 
     async fn has_session(&self, id: &TransportId) -> Result<bool, Self::Error> {
-        self.inner.has_session(id).await
+        Ok(self.inner.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &TransportId) -> Result<(), Self::Error> {
         self.sessions.end(&SessionId::new(id.as_ref()));
         self.bindings.end(id);
-        self.inner.close_session(id).await
+        self.seats.leave(id);
+        Ok(self.inner.close_session(id).await?)
     }
 
     async fn create_stream(
@@ -127,7 +161,8 @@ impl SessionManager for Managed {
         id: &TransportId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.create_stream(id, message).await
+        let busy = self.seats.busy(id);
+        Ok(while_streaming(self.inner.create_stream(id, message).await?, busy))
     }
 
     async fn accept_message(
@@ -135,14 +170,16 @@ impl SessionManager for Managed {
         id: &TransportId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
-        self.inner.accept_message(id, message).await
+        // Also what says that the handshake is over; it makes no difference.
+        Ok(self.inner.accept_message(id, message).await?)
     }
 
     async fn create_standalone_stream(
         &self,
         id: &TransportId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.create_standalone_stream(id).await
+        let busy = self.seats.busy(id);
+        Ok(while_streaming(self.inner.create_standalone_stream(id).await?, busy))
     }
 
     async fn resume(
@@ -150,6 +187,12 @@ impl SessionManager for Managed {
         id: &TransportId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.inner.resume(id, last_event_id).await
+        let busy = self.seats.busy(id);
+        Ok(while_streaming(self.inner.resume(id, last_event_id).await?, busy))
     }
+}
+
+/// Keeps something for as long as a stream lives.
+fn while_streaming<S: Stream>(stream: S, busy: Busy) -> impl Stream<Item = S::Item> {
+    stream.inspect(move |_| busy.touch())
 }

@@ -1,5 +1,6 @@
 //! Bytes in, bytes out: what the framing answers by itself.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 
@@ -125,4 +126,28 @@ async fn reading_can_be_given_up_in_the_middle_of_a_line() {
     client.write_all(second.as_bytes()).await.unwrap();
     client.write_all(b"\r\n").await.unwrap();
     assert!(matches!(stream.receive().await, Some(JsonRpcMessage::Request(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_client_that_does_not_read_no_more_is_read() {
+    let Peer { mut stream, mut client } = peer(1000);
+    let long = || {
+        let error = ErrorData::internal_error("x".repeat(BACKLOG / 2), None);
+        ServerJsonRpcMessage::error(error, None)
+    };
+    let sent: Vec<_> = (0..3).map(|_| stream.write(long())).collect();
+    let mut writing = std::pin::pin!(join_all(sent));
+    client.write_all(format!("{PING}\n").as_bytes()).await.unwrap();
+    let moment = Duration::from_mins(1);
+    tokio::select! {
+        _ = &mut writing => panic!("nobody has read it"),
+        early = tokio::time::timeout(moment, stream.receive()) => assert!(early.is_err()),
+    }
+    // It goes on where the client does.
+    let reading = async {
+        let mut long = vec![0; BACKLOG / 2 * 3];
+        client.read_exact(&mut long).await.unwrap();
+    };
+    let (message, _, ()) = tokio::join!(stream.receive(), writing, reading);
+    assert!(message.is_some());
 }

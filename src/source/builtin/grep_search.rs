@@ -18,7 +18,7 @@ use super::Parts;
 use super::list_files::{existing, printed};
 use super::notes::Notes;
 use super::on_thread::unless_stopped;
-use super::python_regex::{Pattern, PatternError};
+use super::python_regex::{Pattern, PatternError, TooManySteps};
 use super::reach::Reach;
 use super::text_reader::{Piece, TextError, TextReader};
 use crate::tool::printed::printed as error_text;
@@ -94,6 +94,7 @@ fn grep(reach: &Reach, input: &Input, stop: &CancellationToken) -> Result<String
         reach,
         workspace,
         pattern: &pattern,
+        text: &input.pattern,
         left: input.max_results,
         stop,
         results: String::new(),
@@ -124,6 +125,8 @@ struct Search<'a> {
     reach: &'a Reach,
     workspace: &'a Workspace,
     pattern: &'a Pattern,
+    /// The pattern as it was given.
+    text: &'a str,
     /// How many more lines may be found.
     left: usize,
     stop: &'a CancellationToken,
@@ -227,15 +230,20 @@ impl Search<'_> {
 
     fn line(&mut self, path: &ResolvedPath, number: usize, line: &str) -> Result<(), ToolError> {
         unless_stopped(self.stop)?;
-        let found = self.pattern.is_match(line).map_err(|_| {
+        let found = self.pattern.is_match(line).map_err(|error| {
             let name = one_line(&printed(path.relative()));
-            Failure::new(
-                EXECUTION_ERROR,
-                format!(
+            let message = match error {
+                TooManySteps::Line => format!(
                     "the pattern takes too many steps on {name}:{number}; \
                      use a simpler pattern, or a path without that file"
                 ),
-            )
+                TooManySteps::All => format!(
+                    "the search was given up at {name}:{number}, since the pattern takes too many \
+                     steps on too many lines; use a simpler pattern, or a path with fewer files"
+                ),
+            };
+            let message = error_text(&message, &[("pattern", self.text)]);
+            Failure::new(EXECUTION_ERROR, message)
         })?;
         if found {
             if !self.results.is_empty() {

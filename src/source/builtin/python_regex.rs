@@ -4,7 +4,8 @@
 //! that a construct is either the same, or refused by name; nothing is quietly something else.
 //! The engine runs in linear time where the pattern allows it. Where it has to backtrack it counts
 //! its steps and gives up; since a single step may look at the whole line, fewer are allowed on a
-//! long one.
+//! long one. What hard lines cost is counted over all lines that one pattern is used on, too: many
+//! of them, each within its limit, would take hours otherwise.
 //!
 //! A text is one line without its end. That settles `$` and `\Z`: they are both the end of it.
 //!
@@ -17,10 +18,12 @@ mod set;
 mod translate;
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fancy_regex::{CompileError, Error, ParseError, Regex, RegexBuilder};
 
-use self::translate::{Boundary, translate};
+use self::translate::{Boundary, Translation, translate};
 
 /// The longest pattern, in bytes.
 const MAX_PATTERN: usize = 32 * 1024;
@@ -30,6 +33,13 @@ const SHORT_LINE: usize = 2 * 1024;
 const MAX_STEPS: usize = 200_000;
 /// The same for any longer line.
 const MAX_STEPS_LONG: usize = 20_000;
+/// How often a search may go back without being counted; nearly every line of nearly every pattern
+/// is done with fewer.
+const EASY_STEPS: usize = 5_000;
+/// How often searches with one pattern may go back on all lines that are not easy.
+///
+/// Tests are built without optimization and wait for fewer.
+const ALL_STEPS: usize = if cfg!(test) { 2_000_000 } else { 100_000_000 };
 /// How large the engine's program for a pattern may be, in instructions.
 const MAX_PROGRAM: usize = 100_000;
 
@@ -37,11 +47,22 @@ const MAX_PROGRAM: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Pattern {
     /// With the engine's word boundaries, which are Python's where the text is ASCII.
-    plain: Regex,
+    plain: Engine,
     /// The same for long lines; only if the pattern backtracks.
-    long: Option<Regex>,
+    long: Option<Engine>,
     /// With Python's word boundaries spelled out, which is slow; only if the pattern has any.
-    exact: Option<Regex>,
+    exact: Option<Engine>,
+    /// How many steps are left for lines that are not easy.
+    left: AtomicUsize,
+}
+
+/// One way to search, and how far it goes.
+#[derive(Debug)]
+struct Engine {
+    /// Gives up soon; only where the other one counts its steps.
+    easy: Option<Arc<Regex>>,
+    regex: Regex,
+    steps: usize,
 }
 
 /// Why a text is no pattern.
@@ -65,8 +86,14 @@ pub(super) enum PatternError {
 
 /// A search that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the search takes too many steps")]
-pub(super) struct TooManySteps;
+pub(super) enum TooManySteps {
+    /// One line took too many.
+    #[error("the search takes too many steps")]
+    Line,
+    /// All lines together did.
+    #[error("the search takes too many steps over all lines together")]
+    All,
+}
 
 impl Pattern {
     /// Compiles a pattern as Python's `re.compile` would, without flags.
@@ -75,20 +102,24 @@ impl Pattern {
             return Err(PatternError::unsupported(format!("more than {MAX_PATTERN} bytes")));
         }
         let plain = translate(pattern, Boundary::Engine)?;
-        let long = plain.backtracks.then(|| build(&plain.pattern, MAX_STEPS_LONG)).transpose()?;
+        let easy = |pattern: &str| Ok(Some(Arc::new(build(pattern, EASY_STEPS)?)));
+        let soon = if plain.backtracks { easy(&plain.pattern)? } else { None };
+        let long =
+            plain.backtracks.then(|| Engine::new(&plain.pattern, MAX_STEPS_LONG, soon.as_ref()));
         let exact = if plain.has_boundaries {
-            let spelled = translate(pattern, Boundary::Spelled)?;
-            Some(build(&spelled.pattern, MAX_STEPS)?)
+            let Translation { pattern, .. } = translate(pattern, Boundary::Spelled)?;
+            Some(Engine::new(&pattern, MAX_STEPS, easy(&pattern)?.as_ref())?)
         } else {
             None
         };
-        Ok(Self { plain: build(&plain.pattern, MAX_STEPS)?, long, exact })
+        let left = AtomicUsize::new(ALL_STEPS);
+        let plain = Engine::new(&plain.pattern, MAX_STEPS, soon.as_ref())?;
+        Ok(Self { plain, long: long.transpose()?, exact, left })
     }
 
     /// Returns whether a line has a match anywhere, as `re.search` would find it.
     pub(super) fn is_match(&self, line: &str) -> Result<bool, TooManySteps> {
-        // Running fails in no other way than by exceeding a limit.
-        let search = |regex: &Regex| regex.is_match(line).map_err(|_| TooManySteps);
+        let search = |engine: &Engine| self.run(engine, |regex| regex.is_match(line));
         if line.len() > SHORT_LINE {
             return search(self.long.as_ref().unwrap_or(&self.plain));
         }
@@ -116,13 +147,36 @@ impl Pattern {
         }
         let short = line.len() <= SHORT_LINE;
         let regex = self.long.as_ref().filter(|_| !short).unwrap_or(&self.plain);
-        let found = regex.find_from_pos(line, start).map_err(|_| TooManySteps)?;
-        Ok(found.map(|found| found.range()))
+        self.run(regex, |regex| Ok(regex.find_from_pos(line, start)?.map(|found| found.range())))
+    }
+
+    /// Searches, first as if it were easy; what is not is counted.
+    fn run<T>(
+        &self,
+        engine: &Engine,
+        search: impl Fn(&Regex) -> Result<T, Error>,
+    ) -> Result<T, TooManySteps> {
+        // Running fails in no other way than by exceeding a limit.
+        if let Some(easy) = &engine.easy {
+            if let Ok(found) = search(easy) {
+                return Ok(found);
+            }
+            let spent = |left: usize| left.checked_sub(engine.steps);
+            let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent);
+            left.map_err(|_| TooManySteps::All)?;
+        }
+        search(&engine.regex).map_err(|_| TooManySteps::Line)
     }
 
     /// Returns whether searching may take more than linear time.
     pub(super) fn backtracks(&self) -> bool {
         self.long.is_some()
+    }
+}
+
+impl Engine {
+    fn new(pattern: &str, steps: usize, easy: Option<&Arc<Regex>>) -> Result<Self, PatternError> {
+        Ok(Self { easy: easy.cloned(), regex: build(pattern, steps)?, steps })
     }
 }
 

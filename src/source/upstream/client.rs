@@ -28,7 +28,7 @@ use super::pending::{Fate, Pending};
 use super::progress::{Progress, Reporting};
 use super::wanted::Told;
 use crate::tool::context::WHOLE_RESULTS;
-use crate::tool::{Arguments, CallContext, ErrorCode, Failure, Interrupt};
+use crate::tool::{Arguments, CallContext, ErrorCode, Failure, Interrupt, Native};
 
 /// The server answered a call with a protocol error, or could not be sent it.
 pub const MCP_CALL_FAILED: ErrorCode = ErrorCode::new("MCP_CALL_FAILED");
@@ -261,7 +261,7 @@ impl Connection {
         arguments: &Arguments,
         patience: &mut Patience,
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, Unanswered> {
+    ) -> Result<Native, Unanswered> {
         let place = tokio::select! {
             Ok(place) = Arc::clone(&self.calls).acquire_owned() => place,
             () = tokio::time::sleep_until(patience.due) => {
@@ -282,17 +282,17 @@ impl Connection {
         arguments: &Arguments,
         (patience, pause): (&mut Patience, &Arc<Pause>),
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, Unanswered> {
+    ) -> Result<Native, Unanswered> {
         let mut answers = Answers::default();
         for _ in 0..=ROUNDS {
             let mut params =
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             (params.input_responses, params.request_state) = answers;
             let result = self.round(params, (patience, pause), cx).await?;
-            if !asks::is_asking(&result) {
+            if !asks::is_asking(result.members()) {
                 return Ok(result);
             }
-            answers = asks::answers(&result, cx, pause).await?;
+            answers = asks::answers(result.members(), cx, pause).await?;
         }
         let message = format!("{} wanted more than {ROUNDS} rounds for one call", self.server);
         Err(CallError::Failed(Failure::new(MCP_CONTINUATION_LIMIT, message)).into())
@@ -303,7 +303,7 @@ impl Connection {
         params: CallToolRequestParams,
         (patience, pause): (&mut Patience, &Arc<Pause>),
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, Unanswered> {
+    ) -> Result<Native, Unanswered> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut meta = self.passed_on(cx);
         self.ask_for_logs(&mut meta, cx);
@@ -334,14 +334,7 @@ impl Connection {
         };
         drop((route, entry));
         match (answer, self.pending.fate(&handle.id)) {
-            (Ok(Ok(ServerResult::CustomResult(result))), _) => match result.0 {
-                Value::Object(result) => Ok(result),
-                _ => Err(CallError::Failed(Failure::new(
-                    MCP_CALL_FAILED,
-                    format!("{} answered with something that is no result", self.server),
-                ))
-                .into()),
-            },
+            (Ok(Ok(ServerResult::CustomResult(result))), _) => self.result_of(result.0),
             (_, Some(Fate::Forgotten)) => Err(Unanswered::Forgotten),
             (_, Some(Fate::NotRun(why))) => Err(self.refused(&why).into()),
             (_, Some(Fate::Unknown(why))) => Err(CallError::Broken(why).into()),
@@ -349,6 +342,21 @@ impl Connection {
             (Ok(Err(error)), None) => Err(self.failed(error).into()),
             (Err(_), None) => Err(CallError::Broken("the connection ended".into()).into()),
         }
+    }
+
+    /// Reads a result, which came as the text that it is.
+    fn result_of(&self, result: Value) -> Result<Native, Unanswered> {
+        let text = match result {
+            Value::String(text) if text.starts_with('{') => text,
+            _ => {
+                let message = format!("{} answered with something that is no result", self.server);
+                return Err(CallError::Failed(Failure::new(MCP_CALL_FAILED, message)).into());
+            }
+        };
+        Native::parse(text).map_err(|error| {
+            tracing::warn!(upstream = self.server, %error, "the server's answer cannot be read");
+            CallError::Broken("its answer cannot be read".into()).into()
+        })
     }
 
     /// What of a client's request goes on with ours: its trace and, to a server that is told so

@@ -1,23 +1,26 @@
 //! An upstream's result as blocks for hooks, wrappers and models; the wire keeps the original.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::tool::printed::spaced;
-use crate::tool::{Block, ErrorCode, Failure, Image, ToolResult};
+use crate::tool::{Block, ErrorCode, Failure, Image, Native, ToolResult};
 
 /// The upstream's tool says that it failed.
 pub const MCP_TOOL_ERROR: ErrorCode = ErrorCode::new("MCP_TOOL_ERROR");
 
 /// Projects a result of `tools/call`, block by block; the result itself rides along.
-pub(super) fn project(native: Map<String, Value>) -> ToolResult {
-    let mut content: Vec<Block> = match native.get("content") {
+pub(super) fn project(native: Native) -> ToolResult {
+    let members = native.members();
+    let mut content: Vec<Block> = match members.get("content") {
         Some(Value::Array(blocks)) => blocks.iter().map(block).collect(),
         _ => Vec::new(),
     };
-    if let Some(structured) = native.get("structuredContent") {
-        content.push(Block::Text(spaced(structured)));
+    if native.has_structured() {
+        content.push(Block::Text(spaced(&native.written_structured())));
     }
-    let failed = native.get("isError") == Some(&Value::Bool(true));
+    let failed = members.get("isError") == Some(&Value::Bool(true));
     let mut result = ToolResult { content, ..ToolResult::default() };
     if failed {
         let text = result.model_content();
@@ -25,7 +28,7 @@ pub(super) fn project(native: Map<String, Value>) -> ToolResult {
             if text.is_empty() { "the tool failed without saying why".to_owned() } else { text };
         result.error = Some(Failure::new(MCP_TOOL_ERROR, message));
     }
-    result.native = Some(native.into());
+    result.native = Some(Arc::new(native));
     result
 }
 
@@ -100,9 +103,9 @@ mod tests {
 
     #[track_caller]
     fn check(native: Value, expected: &str) {
-        let result = project(native.as_object().unwrap().clone());
+        let result = project(Native::parse(native.to_string()).unwrap());
         assert_eq!(result.model_content(), expected);
-        assert_eq!(result.native.as_deref(), native.as_object());
+        assert_eq!(result.native.unwrap().to_value(), native);
     }
 
     #[test]
@@ -132,7 +135,7 @@ mod tests {
         );
         let image =
             json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
-        let result = project(image.as_object().unwrap().clone());
+        let result = project(image.as_object().unwrap().clone().into());
         assert_eq!(result.content, [Block::Image(Image::new("image/png", "AA=="))]);
         check(json!({}), "");
     }

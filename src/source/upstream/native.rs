@@ -10,9 +10,8 @@ use super::convert::project;
 use crate::artifact::image::identify;
 use crate::artifact::preview::head;
 use crate::artifact::{ARTIFACT_ERROR, ArtifactStore, Owner};
-use crate::tool::printed::spaced;
 use crate::tool::{
-    Block, CallContext, Failure, Image, ImageFile, SessionId, ToolDefinition, ToolResult,
+    Block, CallContext, Failure, Image, ImageFile, Native, SessionId, ToolDefinition, ToolResult,
 };
 
 /// Which results are kept.
@@ -39,7 +38,7 @@ impl Natives {
     /// tools see the projection, which says where the whole of it is. (EX-9.4)
     pub(super) async fn result(
         &self,
-        native: Map<String, Value>,
+        native: Native,
         definition: &ToolDefinition,
         cx: &CallContext,
     ) -> ToolResult {
@@ -47,7 +46,7 @@ impl Natives {
         let is_kept = match self.keep {
             Keep::Always => true,
             Keep::Rich => {
-                result.native.as_ref().is_some_and(|native| is_rich(native))
+                result.native.as_ref().is_some_and(|native| is_rich(native.members()))
                     || result.model_chars() > definition.max_result_chars
             }
         };
@@ -84,9 +83,8 @@ fn kept(
             keep_image(image, artifacts, session.as_str());
         }
     }
-    let json = spaced(&*native);
     let owner = Owner { session: session.as_str(), call_id };
-    let saved = match artifacts.save(owner, ".mcp.json", json.as_bytes()) {
+    let saved = match artifacts.save_json(owner, ".mcp.json", &native.written()) {
         Ok(saved) => saved,
         // The client has all of it; only if it is too long to go out whole this is a failure.
         Err(error) => {
@@ -96,7 +94,7 @@ fn kept(
     };
     let preview = match &result.error {
         Some(failure) => head(&failure.message, preview_chars).to_owned(),
-        None => head(&result.model_content(), preview_chars).to_owned(),
+        None => began(&result, preview_chars),
     };
     let note = format!("[The whole MCP result: {}]", saved.key);
     annotate(&mut result, &note);
@@ -104,6 +102,19 @@ fn kept(
     artifact.note = Some(note);
     result.artifact = Some(artifact);
     result
+}
+
+/// Returns the first characters of what a model gets; all of it may be a great deal.
+fn began(result: &ToolResult, chars: usize) -> String {
+    let mut began = String::new();
+    for (number, text) in result.texts(|_| None).iter().enumerate() {
+        let left = chars.saturating_sub(began.chars().count() + usize::from(number > 0));
+        if number > 0 && left > 0 {
+            began.push('\n');
+        }
+        began.push_str(head(text, left));
+    }
+    began
 }
 
 /// Says where the whole result is, after all else.
@@ -199,7 +210,7 @@ mod tests {
         let config = artifact::Config { folder: None, fallback: None, quota };
         let artifacts = ArtifactStore::new(config, workspace);
         let keep = |native: Value| {
-            let result = project(native.as_object().unwrap().clone());
+            let result = project(Native::parse(native.to_string()).unwrap());
             kept(result, &artifacts, &SessionId::new("s"), "c", 100)
         };
         let text = json!([{"type": "text", "text": "ok"}]);

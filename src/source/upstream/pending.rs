@@ -3,7 +3,8 @@
 //! Results of the requests that we pass on are kept as raw JSON: the library would read them into
 //! its own types, and a single field it does not know how to read would cost the whole message.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -13,7 +14,9 @@ use rmcp::model::{
 };
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::{ErrorData, RoleClient};
-use serde::Deserialize as _;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -35,14 +38,33 @@ pub(super) struct Pending {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ids of open requests whose results stay raw.
-    raw: HashSet<RequestId>,
+    /// Ids of open requests whose results stay raw, and how.
+    raw: HashMap<RequestId, Kept>,
     /// The id of the question for the era.
     discover: Option<RequestId>,
     /// Why requests whose results stay raw were not answered.
     fates: HashMap<RequestId, Fate>,
     /// Why the connection could not be used.
     reason: Option<String>,
+}
+
+/// How a result stays raw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// As a tree.
+    Tree,
+    /// As the text that it came as, in the place of a tree: that of a call may be large.
+    Text,
+}
+
+/// A message, as far as it is an answer.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    method: Option<IgnoredAny>,
+    #[serde(borrow)]
+    result: &'a RawValue,
 }
 
 /// What became of a request that the server did not answer.
@@ -78,14 +100,44 @@ impl Pending {
     pub(super) fn note(&self, message: &TxJsonRpcMessage<RoleClient>) {
         let JsonRpcMessage::Request(request) = message else { return };
         match request.request {
-            ClientRequest::CallToolRequest(_)
-            | ClientRequest::ListToolsRequest(_)
-            | ClientRequest::CustomRequest(_) => {
-                self.state().raw.insert(request.id.clone());
+            ClientRequest::CallToolRequest(_) => {
+                self.state().raw.insert(request.id.clone(), Kept::Text);
+            }
+            ClientRequest::ListToolsRequest(_) | ClientRequest::CustomRequest(_) => {
+                self.state().raw.insert(request.id.clone(), Kept::Tree);
             }
             ClientRequest::DiscoverRequest(_) => self.state().discover = Some(request.id.clone()),
             _ => {}
         }
+    }
+
+    /// Takes the result out of the answer to a call; anything else is given back.
+    ///
+    /// `asked` is the request that the answer belongs to by where it came, if that is known; then
+    /// its id may be a text where ours is a number.
+    pub(super) fn result(
+        &self,
+        mut message: Vec<u8>,
+        asked: Option<&RequestId>,
+    ) -> Result<ServerJsonRpcMessage, Vec<u8>> {
+        let Some((id, found)) = result_in(&message) else { return Err(message) };
+        let id = match asked.filter(|asked| asked.to_string() == id.to_string()) {
+            Some(asked) => asked.clone(),
+            None => id,
+        };
+        let mut state = self.state();
+        if state.raw.get(&id) != Some(&Kept::Text)
+            || std::str::from_utf8(&message[found.clone()]).is_err()
+        {
+            return Err(message);
+        }
+        state.raw.remove(&id);
+        drop(state);
+        // In place, since it may be large.
+        message.truncate(found.end);
+        drop(message.drain(..found.start));
+        let text = String::from_utf8(message).unwrap_or_default();
+        Ok(raw(id, Value::String(text)))
     }
 
     /// Reads a message; one that is none is given back.
@@ -114,13 +166,12 @@ impl Pending {
         if self.state().discover.take_if(|asked| *asked == id).is_some() {
             return undiscovered(&value, id).ok_or(value);
         }
-        if !self.state().raw.remove(&id) {
-            return Err(value);
-        }
+        let Some(kept) = self.state().raw.remove(&id) else { return Err(value) };
         if let Some(result) = value.get_mut("result").map(Value::take) {
-            let result = ServerResult::CustomResult(CustomResult(result));
-            let response = JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result };
-            return Ok(JsonRpcMessage::Response(response));
+            return Ok(match kept {
+                Kept::Tree => raw(id, result),
+                Kept::Text => raw(id, Value::String(result.to_string())),
+            });
         }
         // An answer it is, whatever stands in it: whoever asked must not wait for another one.
         let error = value.get("error").map(ErrorData::deserialize).and_then(Result::ok);
@@ -133,7 +184,7 @@ impl Pending {
     pub(super) fn fail(&self, id: RequestId, fate: Fate) -> ServerJsonRpcMessage {
         let message = fate.text().to_owned();
         let mut state = self.state();
-        if state.raw.remove(&id) {
+        if state.raw.remove(&id).is_some() {
             state.fates.insert(id.clone(), fate);
         }
         JsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
@@ -164,7 +215,7 @@ impl Pending {
     }
 
     fn is_open(&self, id: &RequestId) -> bool {
-        self.state().raw.contains(id)
+        self.state().raw.contains_key(id)
     }
 
     /// Takes what became of a request.
@@ -236,6 +287,24 @@ impl Fate {
     }
 }
 
+/// Makes the answer whose result stays as it is.
+fn raw(id: RequestId, result: Value) -> ServerJsonRpcMessage {
+    let result = ServerResult::CustomResult(CustomResult(result));
+    JsonRpcMessage::Response(JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result })
+}
+
+/// Finds the id and the place of the result in an answer that has one.
+fn result_in(message: &[u8]) -> Option<(RequestId, Range<usize>)> {
+    message.trim_ascii_start().strip_prefix(b"{")?;
+    let Answer { id, method, result } = serde_json::from_slice(message).ok()?;
+    if method.is_some() {
+        return None;
+    }
+    let id = serde_json::from_str(id.get()).ok()?;
+    let start = result.get().as_ptr().addr().checked_sub(message.as_ptr().addr())?;
+    Some((id, start..start + result.get().len()))
+}
+
 /// Returns what to make of an answer to the question for the era that is no answer to it.
 ///
 /// Some servers of the older era have a result for everything.
@@ -294,14 +363,14 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_read_is_one_all_the_same() {
         let pending = Pending::default();
-        pending.state().raw.insert(RequestId::Number(5));
+        pending.state().raw.insert(RequestId::Number(5), Kept::Tree);
         let ends = |line: &str| pending.unread(line.as_bytes()).is_some();
         assert!(!ends(r#"{"jsonrpc":"2.0","id":6,"result":{"n":1E999}}"#), "nobody asked");
         assert!(!ends("a banner with \"id\":5}"), "no message");
         assert!(ends(r#"{"jsonrpc":"2.0","id":5,"result":{"n":1E999}}"#));
-        pending.state().raw.insert(RequestId::Number(5));
+        pending.state().raw.insert(RequestId::Number(5), Kept::Tree);
         assert!(ends(r#"{"jsonrpc":"2.0","id":5,"result":{"text":"\ud800"}}"#));
-        pending.state().raw.insert(RequestId::Number(5));
+        pending.state().raw.insert(RequestId::Number(5), Kept::Tree);
         assert!(ends(r#" [{"jsonrpc":"2.0","id":5,"result":{}}] "#));
         assert_eq!(
             pending.fate(&RequestId::Number(5)).map(|fate| fate.text().to_owned()),

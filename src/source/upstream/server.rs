@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,7 +32,7 @@ use crate::process::{Grace, Processes};
 use crate::registry::{Apart, Cause};
 use crate::relay::Events;
 use crate::session::Sessions;
-use crate::tool::{Arguments, CallContext, Failure};
+use crate::tool::{Arguments, CallContext, Failure, Native};
 
 /// What all servers of a run share.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl Upstream {
         tool: &str,
         arguments: &Arguments,
         cx: &CallContext,
-    ) -> Result<Map<String, Value>, CallError> {
+    ) -> Result<Native, CallError> {
         let (limit, line) = (self.limit(cx), self.line(cx)?);
         let mut patience = None;
         for _ in 0..2 {

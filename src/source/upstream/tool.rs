@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::catalog::Entry;
 use super::client::{CallError, MCP_CALL_FAILED};
@@ -14,11 +14,15 @@ use crate::tool::result::VALIDATION_ERROR;
 use crate::tool::schema::lax;
 use crate::tool::{
     Arguments, CallContext, CallTraits, Capability, DefinitionError, ErrorCode, Failure, Interrupt,
-    Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
+    Native, Origin, TimeoutOwner, Tool, ToolDefinition, ToolName, ToolResult, Valid,
 };
 
 /// The result is none that a client could read, or breaks the schema that its own tool promises.
 pub(super) const MCP_RESULT_INVALID: ErrorCode = ErrorCode::new("MCP_RESULT_INVALID");
+
+/// The longest structured content, in bytes, that is held against a schema for a remark in the log
+/// only: that needs a tree of it, which takes ten times the room.
+const LONGEST_REMARKED: usize = 1 << 20;
 
 /// One tool of one server, under the name it got here.
 #[derive(Debug)]
@@ -84,12 +88,15 @@ impl UpstreamTool {
     ///
     /// Clients are not kept from a result that is good enough for them, unless the operator wants
     /// it so.
-    fn check_output(&self, native: &Map<String, Value>) -> Option<Failure> {
-        let failed = native.get("isError") == Some(&Value::Bool(true));
+    fn check_output(&self, native: &Native) -> Option<Failure> {
+        let failed = native.members().get("isError") == Some(&Value::Bool(true));
         let schema = self.entry.output_schema.as_ref().filter(|_| !failed)?;
-        let structured = native.get("structuredContent").unwrap_or(&Value::Null);
-        let problem = schema.check(structured).err()?;
-        if self.upstream.is_strict() {
+        let strict = self.upstream.is_strict();
+        if !strict && native.structured_bytes() > LONGEST_REMARKED {
+            return None;
+        }
+        let problem = schema.check(&native.structured()).err()?;
+        if strict {
             let message = format!("the result breaks the tool's own output schema: {problem}");
             return Some(Failure::new(MCP_RESULT_INVALID, message));
         }
@@ -127,7 +134,7 @@ impl Tool for UpstreamTool {
 
     async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
         match self.upstream.call(&self.entry.wire_name, &call.arguments, cx).await {
-            Ok(mut native) => match convert::put_right(&mut native) {
+            Ok(mut native) => match convert::put_right(native.members_mut()) {
                 Err(problem) => Ok(self.malformed(&problem).into()),
                 Ok(()) => match self.check_output(&native) {
                     Some(failure) => Ok(failure.into()),

@@ -54,13 +54,17 @@ impl Wire {
         self.stray.clone()
     }
 
-    fn read(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let message = serde_json::from_slice(line).ok();
+    fn read(&mut self, line: Vec<u8>) -> Option<ServerJsonRpcMessage> {
+        let line = match self.pending.result(line, None) {
+            Ok(result) => return Some(result),
+            Err(line) => line,
+        };
+        let message = serde_json::from_slice(&line).ok();
         let message = message.and_then(|value: Value| self.pending.read(value).ok());
         if message.is_none() {
-            self.skip(&String::from_utf8_lossy(line));
+            self.skip(&String::from_utf8_lossy(&line));
             // Half a surrogate, say, or a number beyond all numbers: an answer it is all the same.
-            return self.pending.unread(line);
+            return self.pending.unread(&line);
         }
         message
     }
@@ -119,7 +123,7 @@ impl Transport<RoleClient> for Wire {
             match input.next().await {
                 Ok(Some(Line::Whole(line))) if line.is_empty() => {}
                 Ok(Some(Line::Whole(line))) => {
-                    if let Some(message) = self.read(&line) {
+                    if let Some(message) = self.read(line) {
                         return Some(message);
                     }
                 }

@@ -191,7 +191,7 @@ async fn a_pattern_that_never_comes_to_an_end_is_given_up() {
     assert_eq!(
         grep(&bench, json!({"pattern": r"^(?:(a+)+\1)+$"})).await,
         "Error[EXECUTION_ERROR]: the pattern takes too many steps on f:2; \
-         use a simpler pattern, or a path without that file"
+         use a simpler pattern, or a path without that file (Context: pattern='^(?:(a+)+\\\\1)+$')"
     );
     // Without references and look-around, time is linear whatever the pattern.
     assert_eq!(grep(&bench, json!({"pattern": "^(a+)+$"})).await, "");
@@ -228,4 +228,18 @@ fn the_definition_is_the_contract() {
     assert_eq!(definition.retention, Retention::Observation);
     assert!(definition.capabilities.read_only() && definition.capabilities.has(Capability::Read));
     assert_eq!(Value::Object(definition.input_schema.document().clone()), schema());
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_hard_on_every_line_is_given_up_on_all_of_them() {
+    let bench = Bench::new();
+    // Each line is within its own limit.
+    let line = format!("{}!\n", "a".repeat(22));
+    bench.write("f", line.repeat(100));
+    let answer = grep(&bench, json!({"pattern": r"^(?:(a+)+\1)+$"})).await;
+    assert!(
+        answer.starts_with("Error[EXECUTION_ERROR]: the search was given up at f:11"),
+        "{answer}"
+    );
+    assert!(answer.contains("too many lines; use a simpler pattern"), "{answer}");
 }

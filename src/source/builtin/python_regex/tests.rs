@@ -74,7 +74,7 @@ fn only_what_needs_it_backtracks() {
 fn a_search_without_an_end_is_given_up() {
     let pattern = Pattern::compile(r"^(?:(a+)+\1)+$").unwrap();
     for length in [100, 10_000] {
-        assert_eq!(pattern.is_match(&("a".repeat(length) + "!")), Err(TooManySteps));
+        assert_eq!(pattern.is_match(&("a".repeat(length) + "!")), Err(TooManySteps::Line));
     }
     let linear = Pattern::compile("^(a+)+$").unwrap();
     assert_eq!(linear.is_match(&("a".repeat(200_000) + "!")), Ok(false));
@@ -92,4 +92,22 @@ fn a_word_boundary_costs_no_match_on_a_long_line() {
 fn a_word_boundary_alone_is_never_too_much() {
     let pattern = Pattern::compile(r"\b.*.*x\b").unwrap();
     assert_eq!(pattern.is_match(&"中".repeat(SHORT_LINE / 3)), Ok(false));
+}
+
+#[test]
+fn lines_that_are_hard_are_too_many_at_some_point() {
+    let pattern = || Pattern::compile(r"^(?:(a+)+\1)+$").unwrap();
+    let line = |length: usize| "a".repeat(length) + "!";
+    // One that is neither easy nor too much by itself.
+    let is_hard = |length: &usize| {
+        let (pattern, line) = (pattern(), line(*length));
+        pattern.is_match(&line).is_ok() && pattern.left.into_inner() < ALL_STEPS
+    };
+    let length = (1..100).find(is_hard).unwrap();
+    let pattern = pattern();
+    for _ in 0..ALL_STEPS / MAX_STEPS {
+        assert_eq!(pattern.is_match(&line(length)), Ok(false));
+    }
+    assert_eq!(pattern.is_match(&line(length)), Err(TooManySteps::All));
+    assert_eq!(pattern.is_match("easy"), Ok(false));
 }

@@ -49,7 +49,7 @@ impl Older {
         let response = remote.request(Method::GET, &remote.url, EVENTS).send().await;
         let response = response.map_err(|error| remote.lost(error).text().to_owned())?;
         let mut events = match remote.sort(response).await {
-            Ok(Reply::Events(events)) => events,
+            Ok(Reply::Events(events)) => *events,
             Ok(_) => return Err("it answered with something else than events; check `url`, and that `type` is not `http`".to_owned()),
             Err(refusal) => return Err(refusal.text),
         };
@@ -135,12 +135,16 @@ impl Transport<RoleClient> for Older {
             };
             match item {
                 Item::Event(event) if matches!(event.kind.as_str(), "" | "message") => {
-                    let message = serde_json::from_str::<Value>(&event.data).ok();
+                    let data = match self.pending.result(event.data.into_bytes(), None) {
+                        Ok(result) => return Some(result),
+                        Err(data) => data,
+                    };
+                    let message = serde_json::from_slice::<Value>(&data).ok();
                     match message.and_then(|message| self.pending.read(message).ok()) {
                         Some(message) => return Some(message),
                         None => tracing::warn!(
                             upstream = self.remote.server,
-                            text = clean(&event.data),
+                            text = clean(&String::from_utf8_lossy(&data)),
                             "the server sent something that is no message; it is skipped"
                         ),
                     }

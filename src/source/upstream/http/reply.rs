@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use reqwest::Response;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::Url;
 
@@ -18,10 +19,10 @@ const READ: usize = 64 * 1024;
 /// A response that is as it should be.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// One message, or several.
-    Json(Value),
+    /// One message, or several, as they came.
+    Json(Vec<u8>),
     /// A stream of them.
-    Events(Events),
+    Events(Box<Events>),
     /// Nothing.
     Empty,
 }
@@ -49,7 +50,7 @@ impl Remote {
         let kind = media_type(response.headers());
         match kind.as_deref() {
             Some("text/event-stream") => {
-                return Ok(Reply::Events(Events::new(response, self.limit)));
+                return Ok(Reply::Events(Box::new(Events::new(response, self.limit))));
             }
             Some("application/json") => {}
             _ if response.content_length() == Some(0)
@@ -71,8 +72,8 @@ impl Remote {
                 return Err(unknown(format!("its answer broke off: {}", broken(error))));
             }
         };
-        match serde_json::from_slice(&body) {
-            Ok(value) => Ok(Reply::Json(value)),
+        match serde_json::from_slice::<IgnoredAny>(&body) {
+            Ok(_) => Ok(Reply::Json(body)),
             Err(_) if body.trim_ascii().is_empty() => Ok(Reply::Empty),
             Err(_) => Err(unknown(format!("its answer is no JSON{}", self.excerpt(&body)))),
         }

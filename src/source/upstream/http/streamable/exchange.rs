@@ -87,21 +87,14 @@ impl Inner {
             self.change(|session| session.id = id);
         }
         match self.remote.sort(response).await {
-            Ok(Reply::Json(Value::Array(messages))) => {
-                let mut answered = false;
-                for message in messages {
-                    answered |= self.deliver(message, Some(request)).await;
-                }
-                if answered { Ok(()) } else { Err(stranger()) }
-            }
-            Ok(Reply::Json(message)) => {
-                if self.deliver(message, Some(request)).await {
+            Ok(Reply::Json(body)) => {
+                if self.take(body, Some(request)).await.map_err(|_| unread())? {
                     Ok(())
                 } else {
                     Err(stranger())
                 }
             }
-            Ok(Reply::Events(events)) => self.follow(request, &session, events).await,
+            Ok(Reply::Events(events)) => self.follow(request, &session, *events).await,
             Ok(Reply::Empty) => {
                 Err(Fate::Unknown("it took the request and did not answer it".to_owned()))
             }
@@ -234,15 +227,39 @@ impl Inner {
             if event.data.is_empty() || !matches!(event.kind.as_str(), "" | "message") {
                 continue;
             }
-            let Ok(message) = serde_json::from_str::<Value>(&event.data) else {
-                self.skip(&event.data);
-                continue;
-            };
-            if self.deliver(message, request).await {
-                return Some(Ok(()));
+            match self.take(event.data.into_bytes(), request).await {
+                Ok(true) => return Some(Ok(())),
+                Ok(false) => {}
+                Err(data) => self.skip(&String::from_utf8_lossy(&data)),
             }
         }
         None
+    }
+
+    /// Hands on what came, one message or several, and returns whether the answer to the request
+    /// is among it; what is no JSON is given back.
+    async fn take(&self, data: Vec<u8>, request: Option<&Request>) -> Result<bool, Vec<u8>> {
+        let asked = request.map(|request| &request.id);
+        let data = match self.pending.result(data, asked) {
+            Ok(result) => {
+                let is_answer = matches!(&result, JsonRpcMessage::Response(response)
+                    if Some(&response.id) == asked);
+                self.hand_on(result).await;
+                return Ok(is_answer);
+            }
+            Err(data) => data,
+        };
+        Ok(match serde_json::from_slice(&data) {
+            Ok(Value::Array(messages)) => {
+                let mut answered = false;
+                for message in messages {
+                    answered |= self.deliver(message, request).await;
+                }
+                answered
+            }
+            Ok(message) => self.deliver(message, request).await,
+            Err(_) => return Err(data),
+        })
     }
 
     /// Ends the request whose answer was too long, if that can be told.
@@ -375,7 +392,7 @@ impl Inner {
         let response = self.request(Method::GET, EVENTS, session).headers(more).send().await;
         let response = response.map_err(|error| NoStream::Later(broken(error)))?;
         match self.remote.sort(response).await {
-            Ok(Reply::Events(events)) => Ok(events),
+            Ok(Reply::Events(events)) => Ok(*events),
             Ok(_) => Err(NoStream::Refused("it has no stream".to_owned())),
             Err(refusal) if refusal.status == StatusCode::NOT_FOUND && session.id.is_some() => {
                 Err(NoStream::Forgotten)
@@ -403,6 +420,10 @@ impl Inner {
             "the server sent something that is no message; it is skipped"
         );
     }
+}
+
+fn unread() -> Fate {
+    Fate::Unknown("its answer cannot be read".to_owned())
 }
 
 fn stranger() -> Fate {
