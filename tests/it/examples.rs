@@ -80,7 +80,7 @@ fn the_gateway_has_short_names_and_keeps_to_its_rules() {
     assert!(read.stdout.contains("read the README"), "{read:?}");
     let write = call("notes__write_file", r#"{"file_path": "new.md", "content": "x"}"#);
     assert_eq!(write.code, Some(3), "{write:?}");
-    assert!(write.stdout.contains("--forbid"), "{write:?}");
+    assert!(write.stdout.contains("approval.forbid in server.toml"), "{write:?}");
 }
 
 #[test]
