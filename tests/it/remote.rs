@@ -452,7 +452,7 @@ fn a_server_that_is_not_there_or_silent_is_told_in_time() {
     let said = fails(json!({"silent": true}), json!({"startup_timeout_sec": 1}));
     says(&said, "it was not ready within 1 s (startup_timeout_sec)");
     let said = fails(json!({"era": "legacy"}), json!({"headers": {"Mcp-Session-Id": "5"}}));
-    says(&said, "the header mcp-session-id cannot be set, it belongs to the protocol");
+    says(&said, "headers.Mcp-Session-Id: this header cannot be set, it belongs to the protocol");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn round(shared: &mut Web, gateway: &Gateway) {
 fn servers_that_come_and_go_leave_no_process_descriptor_thread_or_file() {
     let (home, mark) = (Home::new(), Mark::new());
     let mut servers = json!({
-        "crash": home.server(json!({"tools": ["crash"]})),
+        "crash": home.server(json!({"tools": ["crash", "echo"]})),
         "own": home.server(json!({"tools": ["count"]})),
         "list": {"command": "python3", "args": [script("rough.py"), r#"{"tools": ["flip"]}"#]},
     });
@@ -128,6 +128,12 @@ fn servers_that_come_and_go_leave_no_process_descriptor_thread_or_file() {
     for _ in 0..WARM {
         round(&mut shared, &gateway);
     }
+    // By itself the one that crashes comes back ever later.
+    let back = |shared: &mut Web| {
+        let echo = json!({"name": "mcp__crash__echo", "arguments": {"text": "back"}});
+        assert_eq!(text(&shared.request("tools/call", &echo)["result"]), "back");
+    };
+    back(&mut shared);
     // The one that crashes is there again, and those of clients are gone.
     let settled = || children(gateway.pid()).len() == 3 && mark.bearers().len() == 6;
     eventually("three guards and three servers are left", settled);
@@ -136,6 +142,7 @@ fn servers_that_come_and_go_leave_no_process_descriptor_thread_or_file() {
         round(&mut shared, &gateway);
     }
     let took = began.elapsed();
+    back(&mut shared);
     eventually("three guards and three servers are left", settled);
     eventually("it has what it had before", || Holdings::of(gateway.pid()).fits(&before));
     let after = Holdings::of(gateway.pid());
