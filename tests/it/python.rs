@@ -163,6 +163,7 @@ fn ex_2_1_functions_and_classes_are_listed_with_what_they_say_of_themselves() {
     let listed = session.request("tools/list", &json!({}))["result"].take();
     assert_eq!(names(&listed), ["add", "preset", "sleep", "thread", "die", "save", "shout"]);
     let add = &listed["tools"][0];
+    // The type in brackets is left out (EX-2.2), and the next line goes on (EX-2.3).
     let schema = json!({
         "properties": {
             "left": {"description": "the first of them", "title": "Left", "type": "integer"},
@@ -203,6 +204,7 @@ fn ex_2_4_arguments_are_coerced_and_results_are_what_was_returned() {
         text(&session.call("thread", &json!({"seconds": 0}))),
         "{\"b\":1,\"a\":[1,2.0,null,true,\"中\"]}"
     );
+    // That was EX-2.5, but for what has a result of its own.
     for name in ["shout", "yell"] {
         let shout = session.call(name, &json!({"text": "hi"}));
         assert_eq!((text(&shout), &shout["_meta"]["iris/result"]["data"]["n"]), ("HI", &json!(1)));
