@@ -107,7 +107,6 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["server/http"]),
     ("tower_http", &["server/http"]),
     ("clap", &["cli", "main"]),
-    ("mimalloc", &["main"]),
     ("clap_complete", &["cli", "main"]),
     ("clap_mangen", &["cli"]),
     ("jsonschema", &["tool/schema", "source/upstream/catalog"]),
