@@ -15,7 +15,8 @@ use crate::registry::{Catalogue, Cause, Diagnostic, SourceStatus, State};
 use crate::server::list;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
-use crate::tool::{Patterns, Tool, ToolDefinition};
+use crate::tool::suffix::worded;
+use crate::tool::{Tool, ToolDefinition};
 
 /// What the settings say, as far as it can turn out to mean nothing.
 #[derive(Clone, Debug)]
@@ -131,9 +132,9 @@ pub struct Idle {
     pub setting: String,
     /// What it names.
     pub value: String,
-    /// Whether a person believes by it that something is kept away which is not.
+    /// What is wrong, where a person believes that it keeps something away.
     #[serde(skip)]
-    protects: bool,
+    pub problem: Option<String>,
 }
 
 impl Said {
@@ -168,7 +169,7 @@ impl App {
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
         let idle = self.idle(&said, &servers, catalogue);
-        problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
+        problems.extend(idle.iter().filter_map(|idle| idle.problem.clone()));
         problems.extend(servers.iter().flat_map(misspelt));
         let unkept = self.unkept();
         problems.extend(unkept.clone());
@@ -190,50 +191,40 @@ impl App {
 
     fn idle(&self, said: &Said, servers: &[Server], catalogue: &Catalogue) -> Vec<Idle> {
         let rules = self.idle_rules(catalogue).into_iter();
-        let rules = rules.map(|idle| {
-            let protects = idle.flag == FORBID;
-            Idle { setting: idle.flag.to_owned(), value: idle.glob, protects }
+        let rules = rules.map(|idle| match idle.flag {
+            FORBID => Idle::in_vain(FORBID, &idle.glob, &said.disabled),
+            flag => Idle::of(flag, &idle.glob),
         });
         let View { include_groups, allow, deny } = &said.view;
         let definitions = || catalogue.tools().iter().map(|tool| tool.definition());
-        let of_view = |setting: &str, patterns: &Patterns, protects| {
-            let unused = patterns.unused(definitions().flat_map(ToolDefinition::spellings));
-            let idle =
-                |value: &str| Idle { setting: setting.into(), value: value.into(), protects };
-            unused.into_iter().map(idle).collect::<Vec<_>>()
-        };
+        let spellings = || definitions().flat_map(ToolDefinition::spellings);
+        let allow = allow.unused(spellings()).into_iter().map(|glob| Idle::of("view.allow", glob));
+        let deny = deny.unused(spellings()).into_iter();
+        let deny = deny.map(|glob| Idle::in_vain("view.deny", glob, &said.disabled));
         let is_group = |name: &&String| definitions().any(|tool| tool.group == **name);
         let groups = include_groups.iter().flatten().filter(|name| !is_group(name));
         let groups = groups.map(|name| Idle::of("view.include_groups", name));
-        let view = groups.chain(of_view("view.allow", allow, false)).chain(of_view(
-            "view.deny",
-            deny,
-            true,
-        ));
         let is_server = |name: &String| {
             said.disabled.contains(name) || servers.iter().any(|server| server.name == *name)
         };
         let operator = said.operator.iter().filter(|name| !is_server(name));
         let operator = operator.map(|name| Idle::of("upstream", name));
-        rules.chain(view).chain(operator).collect()
+        rules.chain(groups).chain(allow).chain(deny).chain(operator).collect()
     }
 }
 
 impl Idle {
     fn of(setting: &str, value: &str) -> Self {
-        Self { setting: setting.to_owned(), value: value.to_owned(), protects: false }
+        Self { setting: setting.to_owned(), value: value.to_owned(), problem: None }
     }
 
-    /// Says that nothing is kept away, unless it may be meant for what is switched off.
-    fn problem(&self, disabled: &[String]) -> Option<String> {
-        let Self { setting, value, protects } = self;
-        let is_for_later = disabled.iter().any(|server| {
-            let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-            value.contains(server.as_str())
-                || value.contains(&server.chars().map(word).collect::<String>())
-        });
-        (*protects && !is_for_later)
-            .then(|| format!("{setting}: `{value}` matches no tool, so it keeps nothing away"))
+    /// Makes one that keeps nothing away, unless it may be meant for what is switched off.
+    fn in_vain(setting: &str, value: &str, disabled: &[String]) -> Self {
+        let is_for_later =
+            |server: &String| value.contains(server.as_str()) || value.contains(&worded(server));
+        let problem = (!disabled.iter().any(is_for_later))
+            .then(|| format!("{setting}: `{value}` matches no tool, so it keeps nothing away"));
+        Self { problem, ..Self::of(setting, value) }
     }
 }
 

@@ -77,11 +77,7 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     for idle in &found.idle {
         let line = format!("{}: `{}` concerns nothing there is", idle.setting, idle.value);
-        let told = found
-            .problems
-            .iter()
-            .find(|problem| problem.starts_with(&format!("{}: `{}`", idle.setting, idle.value)));
-        lines.push(match told {
+        lines.push(match &idle.problem {
             Some(problem) => format!("{} {}", paint.bad("failed"), printable(problem)),
             None => paint.warning(&printable(&line)),
         });

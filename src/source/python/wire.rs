@@ -123,9 +123,8 @@ pub(super) struct Failed {
 }
 
 /// What a call came to.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 pub(super) struct Result {
     content: Vec<Value>,
     is_error: bool,

@@ -41,8 +41,7 @@ class Shipped(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
         if name not in self.modules:
             return None
-        is_package = any(other.startswith(name + ".") for other in self.modules)
-        return importlib.util.spec_from_loader(name, self, origin="iris-mcp", is_package=is_package)
+        return importlib.util.spec_from_loader(name, self, origin="iris-mcp", is_package=self.is_package(name))
 
     def get_source(self, name):
         return self.modules[name]
