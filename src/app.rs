@@ -80,6 +80,7 @@ impl App {
             stdio,
             on_failure,
             tools: theirs,
+            hooks,
             middleware,
             ..
         } = built(config)?;
@@ -111,7 +112,7 @@ impl App {
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let executor = Executor::new(executor::Config {
             policy,
-            hooks: Hooks::default(),
+            hooks: Hooks::new(hooks, shutdown.tasks().clone()),
             middleware,
             breaker,
             activity,
