@@ -2,9 +2,11 @@
 
 pub mod check;
 mod error;
+mod extensions;
 pub mod report;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
 use crate::activity::{Activity, Who};
-use crate::artifact::{ArtifactStore, StoreError};
+use crate::artifact::{self, ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::discovery::{Candidates, Local};
 use crate::executor::{self, Executor, Requested};
@@ -55,6 +57,15 @@ pub struct App {
     rules: Rules,
 }
 
+/// What everything else stands on.
+struct Ground {
+    shutdown: Shutdown,
+    sessions: Arc<Sessions>,
+    registry: Arc<Registry>,
+    workspace: Arc<Workspace>,
+    artifacts: Arc<ArtifactStore>,
+}
+
 impl App {
     /// Makes every part of a run; upstream servers are started and not waited for.
     pub async fn start(config: Config, processes: process::Config) -> Result<Self, StartError> {
@@ -80,17 +91,15 @@ impl App {
             stdio,
             on_failure,
             tools: theirs,
+            declared_hooks,
+            hooks,
             middleware,
             ..
         } = built(config)?;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
-        let shutdown = Shutdown::new();
-        let sessions = sessions_until_idle(session_idle, &shutdown);
-        let registry = Registry::new();
-        let workspace = Arc::new(Workspace::open(&workspace)?);
-        let artifacts =
-            kept_tidy(ArtifactStore::new(artifacts, Arc::clone(&workspace)), &shutdown)?;
+        let Ground { shutdown, sessions, registry, workspace, artifacts } =
+            Ground::lay(session_idle, &workspace, artifacts)?;
         let parts = builtin::Parts {
             workspace,
             sessions: Arc::clone(&sessions),
@@ -98,20 +107,20 @@ impl App {
         };
         let exposure = Exposure::new(Arc::clone(&registry), exposure, Arc::new(Local));
         let context = visible_context_tools(&parts, exposure.view(), context);
-        // What cannot be called again is not recorded, nor referred to.
-        let recorded = server.context.filter(|_| !context.is_empty());
-        let server = server::Config { context: recorded, ..server };
+        let server = recording(server, &context);
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
         let python = Python::start(python, &registry, processes.clone(), &shutdown);
+        let theirs = (hooks, middleware);
+        let (hooks, middleware) = extensions::made(&declared_hooks, python.as_ref(), theirs);
         let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
-        let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
+        let rules = permission.rules.clone();
         let executor = Executor::new(executor::Config {
-            policy,
-            hooks: Hooks::default(),
+            policy: Policy::new(permission),
+            hooks: Hooks::new(hooks, shutdown.tasks().clone()),
             middleware,
             breaker,
             activity,
@@ -405,6 +414,12 @@ fn visible_context_tools(
     if are_visible { tools.into() } else { Vec::new() }
 }
 
+/// Lets calls be recorded where they can be read: what cannot be called again is not referred to.
+fn recording(server: server::Config, context_tools: &[Arc<dyn Tool>]) -> server::Config {
+    let context = server.context.filter(|_| !context_tools.is_empty());
+    server::Config { context, ..server }
+}
+
 /// Refuses a catalogue without a required upstream where the run is to end with that.
 fn with_required(
     catalogue: Arc<Catalogue>,
@@ -437,6 +452,21 @@ fn built(config: Config) -> Result<Config, StartError> {
         Ok(config)
     } else {
         Err(StartError::NotBuilt(config.not_built))
+    }
+}
+
+impl Ground {
+    fn lay(
+        session_idle: Duration,
+        workspace: &Path,
+        artifacts: artifact::Config,
+    ) -> Result<Self, StartError> {
+        let shutdown = Shutdown::new();
+        let sessions = sessions_until_idle(session_idle, &shutdown);
+        let workspace = Arc::new(Workspace::open(workspace)?);
+        let artifacts = ArtifactStore::new(artifacts, Arc::clone(&workspace));
+        let artifacts = kept_tidy(artifacts, &shutdown)?;
+        Ok(Self { shutdown, sessions, registry: Registry::new(), workspace, artifacts })
     }
 }
 

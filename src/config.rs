@@ -29,6 +29,7 @@ use self::settings::{Approval, Globs, Settings};
 use crate::document::{DocumentError, path};
 use crate::executor::breaker;
 use crate::exposure::{self, Defer};
+use crate::hook;
 use crate::middleware::Middleware;
 use crate::permission;
 use crate::server::http::auth::{Tokens, TokensError};
@@ -92,6 +93,10 @@ pub struct Config {
     pub not_used: Vec<String>,
     /// An embedder's own tools, listed after the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The hooks of the agent file, in order.
+    pub declared_hooks: Vec<hook::Declared>,
+    /// An embedder's own hooks, run after those of the agent file.
+    pub hooks: Vec<hook::Registration>,
     /// An embedder's wrappers around the bodies of calls, the outermost first.
     pub middleware: Vec<Arc<dyn Middleware>>,
     /// Where settings are written that may turn out not to be usable.
@@ -236,11 +241,6 @@ impl Config {
             (_, Some(false)) | (Some(_), None) => OnFailure::Stop,
             (_, Some(true)) | (None, None) => OnFailure::Serve,
         };
-        let builtin = match &agent {
-            Some(agent) => agent.builtin(),
-            None if mcp_files.is_empty() => DEFAULT_BUILTINS.map(str::to_owned).into(),
-            None => Vec::new(),
-        };
         let mut files = agent.as_ref().and_then(Agent::mcp).into_iter().collect::<Vec<_>>();
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
         let keep = settings.artifacts.keep(agent.is_some());
@@ -262,10 +262,11 @@ impl Config {
             context,
             ..serving(&settings, workspace.clone())
         };
+        let declared_hooks = agent.as_ref().map(Agent::hooks).unwrap_or_default();
         Ok(Self {
             workspace,
             python: settings.python.config(agent.as_ref(), host, server.max_message_bytes),
-            builtin,
+            builtin: builtin(agent.as_ref(), &mcp_files),
             upstream,
             artifacts,
             context,
@@ -287,6 +288,8 @@ impl Config {
             not_built: agent.map(|agent| agent.not_built).unwrap_or_default(),
             places: settings.places,
             tools: Vec::new(),
+            declared_hooks,
+            hooks: Vec::new(),
             middleware: Vec::new(),
         })
     }
@@ -309,6 +312,15 @@ fn bad_servers(
         return settings.places.error(&path::index("mcp", number), error);
     }
     Agent::bad_servers(agent, error)
+}
+
+/// Says which built-in tools there are.
+fn builtin(agent: Option<&Agent>, mcp_files: &[PathBuf]) -> Vec<String> {
+    match agent {
+        Some(agent) => agent.builtin(),
+        None if mcp_files.is_empty() => DEFAULT_BUILTINS.map(str::to_owned).into(),
+        None => Vec::new(),
+    }
 }
 
 fn agent_file(settings: &Settings) -> Result<Option<Agent>, ConfigError> {

@@ -1,16 +1,21 @@
-//! The user's hooks: they may veto a call before it runs and comment on it afterwards.
+//! The user's hooks: they may veto a call before it runs and comment on it afterwards, and hear of
+//! runs, which begin with the first call of a session and end with it.
 //!
 //! A hook before a call fails closed: one that crashes, times out or answers nonsense stops the
-//! call. A hook after a call never changes its outcome; its failures are logged.
+//! call. No other hook changes what happens; its failures are logged.
+
+pub mod event;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use tokio_util::task::TaskTracker;
+use serde_json::{Map, Value};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::tool::{Call, ErrorCode, Failure, Interrupt, ToolResult};
+use crate::tool::{Call, ErrorCode, Failure, Interrupt, SessionId, ToolResult};
 
 /// A hook said no.
 pub const HOOK_REJECTED: ErrorCode = ErrorCode::new("HOOK_REJECTED");
@@ -20,7 +25,7 @@ pub const HOOK_ERROR: ErrorCode = ErrorCode::new("HOOK_ERROR");
 /// How long a hook may take unless said otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something that looks at calls before or after they run.
+/// Something that looks at calls before or after they run, or hears of runs.
 ///
 /// ```
 /// use iris_mcp::hook::{Hook, HookError, Verdict};
@@ -47,6 +52,24 @@ pub trait Hook: Send + Sync + std::fmt::Debug {
     async fn after(&self, _finished: &Finished) -> Result<Option<String>, HookError> {
         Ok(None)
     }
+
+    /// Hears that a run begins; the first call of its session waits for this.
+    async fn run_started(&self, _started: &RunStarted) -> Result<(), HookError> {
+        Ok(())
+    }
+
+    /// Hears that a run has ended.
+    async fn run_finished(&self, _finished: &RunFinished) -> Result<(), HookError> {
+        Ok(())
+    }
+
+    /// Waits until it can be asked, which does not count in its time.
+    async fn ready(&self) {}
+
+    /// Says how long it may go on when its time is up, to end in order what it has started.
+    fn tidies_up_in(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What a hook says before a call.
@@ -72,6 +95,65 @@ pub struct Finished {
     pub body_failed: bool,
 }
 
+/// A run: in a server, all that one session does.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The agent on whose behalf it is; empty without an agent file.
+    pub agent_id: String,
+    /// The session.
+    pub session: SessionId,
+    /// Its workspace.
+    pub workspace: Arc<PathBuf>,
+    /// When its first call came.
+    pub started_at: SystemTime,
+}
+
+/// A run that begins.
+#[derive(Clone, Debug)]
+pub struct RunStarted {
+    /// The run.
+    pub run: Run,
+    /// The activation that it begins with; in a server, the first call.
+    pub activation_id: Option<String>,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct RunFinished {
+    /// The run.
+    pub run: Run,
+    /// Why.
+    pub stop_reason: StopReason,
+    /// When.
+    pub finished_at: SystemTime,
+}
+
+/// Why a run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Its session has.
+    Completed,
+    /// We have.
+    Cancelled,
+}
+
+impl Run {
+    /// Returns its id.
+    pub fn id(&self) -> &str {
+        self.session.as_str()
+    }
+}
+
+impl StopReason {
+    /// Returns the word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// Why a hook has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
@@ -86,10 +168,65 @@ pub enum HookError {
 /// The moment a hook is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// `run.started`.
+    RunStarted,
+    /// `run.finished`.
+    RunFinished,
     /// `tool.before`.
     Before,
     /// `tool.after`.
     After,
+}
+
+impl Event {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RunStarted => "run.started",
+            Self::RunFinished => "run.finished",
+            Self::Before => "tool.before",
+            Self::After => "tool.after",
+        }
+    }
+}
+
+/// A hook as an agent file declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// Its name, for messages.
+    pub name: String,
+    /// The moment.
+    pub event: Event,
+    /// The names that it is for; none given means all.
+    pub tools: Option<BTreeSet<String>>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// What is run.
+    pub handler: Handler,
+    /// Where it is written: file, line and column.
+    pub place: String,
+}
+
+/// What a declared hook runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Handler {
+    /// A command line.
+    Command(String),
+    /// What a factory of Python's makes.
+    Python {
+        /// Where it is, as `module:factory`.
+        factory: String,
+        /// What it is called with, by name.
+        options: Map<String, Value>,
+    },
+}
+
+impl Declared {
+    /// Makes the registration of what was made of it.
+    pub fn with(&self, hook: Arc<dyn Hook>) -> Registration {
+        let Self { name, event, tools, timeout, .. } = self.clone();
+        Registration { event, name, tools, timeout, hook }
+    }
 }
 
 /// A hook and when it applies.
@@ -110,19 +247,19 @@ pub struct Registration {
 /// All hooks in order.
 #[derive(Clone, Debug, Default)]
 pub struct Hooks {
-    registrations: Vec<Registration>,
+    registrations: Arc<[Registration]>,
     tasks: TaskTracker,
 }
 
 impl Hooks {
     /// Makes the list; the order is kept.
     pub fn new(registrations: Vec<Registration>, tasks: TaskTracker) -> Self {
-        Self { registrations, tasks }
+        Self { registrations: registrations.into(), tasks }
     }
 
     /// Returns whether no hook is for this moment.
     pub fn is_empty(&self, event: Event) -> bool {
-        !self.registrations.iter().any(|registration| registration.event == event)
+        self.at(event).next().is_none()
     }
 
     /// Asks the hooks before a call, one after the other; the first that says no ends it.
@@ -170,6 +307,28 @@ impl Hooks {
         Ok(feedback)
     }
 
+    /// Tells the hooks that a run begins, one after the other.
+    pub async fn run_started(&self, started: &RunStarted) {
+        for registration in self.at(Event::RunStarted) {
+            let (hook, copy) = (Arc::clone(&registration.hook), started.clone());
+            let heard = async move { hook.run_started(&copy).await };
+            noted(registration, self.limited(registration, heard).await);
+        }
+    }
+
+    /// Tells the hooks that a run has ended, one after the other.
+    pub async fn run_finished(&self, finished: &RunFinished) {
+        for registration in self.at(Event::RunFinished) {
+            let (hook, copy) = (Arc::clone(&registration.hook), finished.clone());
+            let heard = async move { hook.run_finished(&copy).await };
+            noted(registration, self.limited(registration, heard).await);
+        }
+    }
+
+    fn at(&self, event: Event) -> impl Iterator<Item = &Registration> {
+        self.registrations.iter().filter(move |registration| registration.event == event)
+    }
+
     /// Finds the hooks for a call, by the name that was called and by the canonical one: whichever
     /// spelling a client chooses, it gets past none.
     fn matching<'a>(
@@ -177,30 +336,40 @@ impl Hooks {
         event: Event,
         call: &'a Call,
     ) -> impl Iterator<Item = &'a Registration> {
-        self.registrations.iter().filter(move |registration| {
+        self.at(event).filter(move |registration| {
             let is_named = |tools: &BTreeSet<String>| {
                 [&call.tool_name, &call.canonical].iter().any(|name| tools.contains(*name))
             };
-            registration.event == event && registration.tools.as_ref().is_none_or(is_named)
+            registration.tools.as_ref().is_none_or(is_named)
         })
     }
 
     /// Runs a hook on a task of its own, so that neither its panic nor its slowness is ours.
+    ///
+    /// When nobody waits for it any more, it is ended.
     async fn limited<T: Send + 'static>(
         &self,
         registration: &Registration,
         answer: impl Future<Output = Result<T, HookError>> + Send + 'static,
     ) -> Result<T, HookError> {
-        let task = self.tasks.spawn(answer);
-        let abort = task.abort_handle();
-        match tokio::time::timeout(registration.timeout, task).await {
+        registration.hook.ready().await;
+        let task = AbortOnDropHandle::new(self.tasks.spawn(answer));
+        let limit = registration.timeout.saturating_add(registration.hook.tidies_up_in());
+        match tokio::time::timeout(limit, task).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => Err(HookError::Failed(format!("it panicked: {error}"))),
             Err(_) => {
-                abort.abort();
                 let seconds = registration.timeout.as_secs_f64();
                 Err(HookError::Failed(format!("it took longer than {seconds} s")))
             }
         }
+    }
+}
+
+/// Logs the failure of a hook that nothing depends on.
+fn noted(registration: &Registration, heard: Result<(), HookError>) {
+    if let Err(error) = heard {
+        let (hook, event) = (registration.name.as_str(), registration.event.name());
+        tracing::warn!(hook, event, %error, "a hook failed");
     }
 }

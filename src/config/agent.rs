@@ -12,6 +12,7 @@ mod file;
 mod hooks;
 mod memory;
 mod model;
+mod options;
 mod permissions;
 mod policy;
 mod servers;
@@ -23,7 +24,6 @@ mod unbuilt;
 mod untouched;
 mod within;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,7 @@ use self::subagents::Subagents;
 use super::ConfigError;
 use super::mistaken::Kind;
 use crate::document::{Document, DocumentError, Format, path};
+use crate::hook;
 use crate::permission;
 use crate::source::builtin;
 use crate::source::python;
@@ -122,23 +123,52 @@ impl Agent {
         keys
     }
 
-    /// Returns the agent's Python functions and registrars, and where each is written.
+    /// Returns the agent's hooks, in order.
+    pub(super) fn hooks(&self) -> Vec<hook::Declared> {
+        let hooks = self.file.hooks.iter().flatten().enumerate();
+        let declared = |(index, hook): (usize, &hooks::Hook)| {
+            hook.declared(self.place(&path::index("hooks", index)).unwrap_or_default())
+        };
+        hooks.map(declared).collect()
+    }
+
+    /// Returns where a path of the file is written.
+    fn place(&self, path: &str) -> Option<String> {
+        let position = self.document.error_in(path, "").position()?;
+        Some(format!("{}:{position}", self.path.display()))
+    }
+
+    /// Returns what the agent has in Python, and where each of it is written.
     pub(super) fn python(&self) -> python::Config {
         let tools::Python { functions, registrars } = self.file.tools().python.unwrap_or_default();
-        let mut places = BTreeMap::new();
-        let mut texts = |key: &str, references: Vec<text::Reference>| {
-            for number in 0..references.len() {
-                let place = path::index(key, number);
-                let error = self.document.error_in(&format!("tools.python.{place}"), "");
-                if let Some(position) = error.position() {
-                    places.insert(place, format!("{}:{position}", self.path.display()));
-                }
-            }
+        let names = |references: Vec<text::Reference>| -> Vec<String> {
             references.iter().map(|reference| reference.as_str().to_owned()).collect()
         };
-        let functions = texts("functions", functions);
-        let registrars = texts("registrars", registrars);
-        python::Config { functions, registrars, places, ..python::Config::default() }
+        let (functions, registrars) = (names(functions), names(registrars));
+        let hooks = self.file.hooks.iter().flatten().enumerate();
+        let hooks: Vec<_> = hooks.filter_map(|(index, hook)| hook.factory(index)).collect();
+        let middleware = self.file.middleware.iter().flat_map(hooks::Middleware::factories);
+        let middleware: Vec<_> = middleware.collect();
+
+        let numbered = |key: &str, references: &[String]| -> Vec<String> {
+            (0..references.len()).map(|number| path::index(key, number)).collect()
+        };
+        let mut all = numbered("tools.python.functions", &functions);
+        all.extend(numbered("tools.python.registrars", &registrars));
+        all.extend(hooks.iter().chain(&middleware).map(|factory| factory.place.clone()));
+        let place = |path: String| {
+            let position = self.document.error_in(&path, "").position()?;
+            Some((path, format!("{}:{position}", self.path.display())))
+        };
+        let places = all.into_iter().filter_map(place).collect();
+        python::Config {
+            functions,
+            registrars,
+            hooks,
+            middleware,
+            places,
+            ..python::Config::default()
+        }
     }
 
     /// Returns the file's folder, from which what it names starts.

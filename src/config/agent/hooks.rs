@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::options::Options;
 use super::text::{Positive, Reference, Text};
-use super::untouched::Untouched;
-use crate::document::{Document, DocumentError};
+use crate::document::{Document, DocumentError, path};
+use crate::hook;
+use crate::source::python;
 
 /// What has a say before or after calls, or hears of runs.
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -71,7 +73,7 @@ struct Handler {
     /// What makes the handler, for `type: python`.
     factory: Option<Reference>,
     /// What the factory is called with.
-    options: Option<Untouched>,
+    options: Option<Options>,
     /// The command, for `type: command`.
     command: Option<Text>,
 }
@@ -101,7 +103,20 @@ pub(super) struct Factory {
     /// Where it is in Python.
     factory: Reference,
     /// What it is called with.
-    options: Option<Untouched>,
+    options: Option<Options>,
+}
+
+impl Middleware {
+    /// Returns the factories, the outermost first.
+    pub(super) fn factories(&self) -> Vec<python::Factory> {
+        let factories = self.tools.iter().enumerate();
+        let of = |(number, Factory { factory, options }): (usize, &Factory)| python::Factory {
+            place: path::index("middleware.tools", number),
+            factory: factory.as_str().to_owned(),
+            options: options.clone().unwrap_or_default().0,
+        };
+        factories.map(of).collect()
+    }
 }
 
 impl Hook {
@@ -140,6 +155,51 @@ impl Hook {
             }
             HandlerType::Python | HandlerType::Command => Ok(()),
         }
+    }
+
+    /// Returns the hook as it is declared here; `place` is where.
+    pub(super) fn declared(&self, place: String) -> hook::Declared {
+        let Self { name, event, handler, tools, timeout_seconds } = self;
+        let text = |text: &Text| text.as_str().to_owned();
+        let handler = match handler.r#type {
+            HandlerType::Command => {
+                hook::Handler::Command(handler.command.as_ref().map(text).unwrap_or_default())
+            }
+            HandlerType::Python => hook::Handler::Python {
+                factory: handler
+                    .factory
+                    .as_ref()
+                    .map(|factory| factory.as_str().to_owned())
+                    .unwrap_or_default(),
+                options: handler.options.clone().unwrap_or_default().0,
+            },
+        };
+        hook::Declared {
+            name: text(name),
+            event: match event {
+                Event::RunStarted => hook::Event::RunStarted,
+                Event::RunFinished => hook::Event::RunFinished,
+                Event::ToolBefore => hook::Event::Before,
+                Event::ToolAfter => hook::Event::After,
+            },
+            tools: tools.as_ref().map(|tools| tools.iter().map(text).collect()),
+            timeout: timeout_seconds.map_or(hook::DEFAULT_TIMEOUT, Positive::duration),
+            handler,
+            place,
+        }
+    }
+
+    /// Returns what makes the hook of this number, if it is in Python.
+    pub(super) fn factory(&self, number: usize) -> Option<python::Factory> {
+        let Handler { r#type, factory, options, command: _ } = &self.handler;
+        if *r#type == HandlerType::Command {
+            return None;
+        }
+        Some(python::Factory {
+            place: format!("{}.handler", path::index("hooks", number)),
+            factory: factory.as_ref()?.as_str().to_owned(),
+            options: options.clone().unwrap_or_default().0,
+        })
     }
 
     /// Says whether the hook runs a command.

@@ -2,6 +2,7 @@
 
 use super::decision::Service;
 use super::file::AgentFile;
+use super::hooks::Hook;
 use crate::document::{Document, DocumentError};
 use crate::source::builtin;
 
@@ -25,11 +26,8 @@ pub(super) fn find(
     if tools.subagent.is_some() {
         add("tools.subagent", "sub-agents are", "remove it");
     }
-    if file.hooks.as_ref().is_some_and(|hooks| !hooks.is_empty()) {
-        add("hooks", "hooks are", "remove them");
-    }
-    if file.middleware.as_ref().is_some_and(|middleware| !middleware.tools.is_empty()) {
-        add("middleware.tools", "middleware is", "remove it");
+    if file.hooks.iter().flatten().any(Hook::is_command) {
+        add("hooks", "hooks that are commands are", "remove them");
     }
     if service.is_some_and(Service::is_on) {
         add("decision", "a decision service is", "remove it, or switch its parts off,");

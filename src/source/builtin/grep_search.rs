@@ -196,7 +196,7 @@ impl Search<'_> {
         path: &ResolvedPath,
         text: &mut TextReader<'_, R>,
     ) -> Result<(), Ended> {
-        let longest = longest_line(&self.pattern);
+        let longest = longest_line(self.pattern);
         let mut line = String::new();
         let mut number = 1_usize;
         let mut started = false;
