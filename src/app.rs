@@ -39,6 +39,7 @@ use crate::workspace::Workspace;
 
 pub use self::error::StartError;
 pub use crate::registry::Catalogue;
+pub use crate::source::python::PACKAGE as PYTHON_PACKAGE;
 
 /// How long a run may take to end before what is left of it is left behind.
 const GRACE: Duration = Duration::from_secs(10);

@@ -12,6 +12,7 @@
 mod extension;
 mod host;
 mod interpreter;
+mod package;
 mod tool;
 mod wire;
 mod worker;
@@ -23,6 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use self::extension::{PythonHook, PythonMiddleware};
 use self::host::Host;
+pub use self::package::PACKAGE;
 use self::tool::PythonTool;
 use self::wire::Described;
 pub use self::wire::Factory;

@@ -2,6 +2,7 @@
 
 mod extensions;
 mod faults;
+mod fidelity;
 
 use std::time::Duration;
 

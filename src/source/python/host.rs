@@ -1,6 +1,5 @@
 //! Keeps an interpreter running: starts it, starts it anew, and hands it out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::wire::{Ask, Described, Hello};
 use super::worker::{Answer, Asked, Worker};
-use super::{Config, STARTUP, WORKER_LOST, interpreter};
+use super::{Config, STARTUP, WORKER_LOST, interpreter, package};
 use crate::process::{Child, Exit, Grace, Processes, Spec, base_environment};
 use crate::registry::Cause;
 use crate::shutdown::Shutdown;
@@ -19,14 +18,6 @@ use crate::tool::Failure;
 
 const WORKER: &str = include_str!("worker.py");
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
-const MODULES: [(&str, &str); 5] = [
-    ("iris", include_str!("iris/__init__.py")),
-    ("iris.exceptions", include_str!("iris/exceptions.py")),
-    ("iris.hooks", include_str!("iris/hooks.py")),
-    ("iris.message", include_str!("iris/message.py")),
-    ("iris.tools", include_str!("iris/tools.py")),
-];
-
 /// How long a call waits for the next interpreter.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause before an interpreter that has ended is started anew, doubled each time.
@@ -156,7 +147,7 @@ impl Host {
         let worker = Worker::new(stdin, &self.tasks);
         let (sender, loaded) = oneshot::channel();
         drop(self.tasks.spawn(Arc::clone(&worker).read(stdout, limit, sender)));
-        let modules = BTreeMap::from(MODULES);
+        let modules = package::modules();
         let source = WORKER;
         let hello =
             Hello { source, modules, path, functions, registrars, hooks, middleware, limit };

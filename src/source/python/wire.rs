@@ -18,7 +18,7 @@ use crate::tool::{
 #[derive(Debug, Serialize)]
 pub(super) struct Hello<'a> {
     pub(super) source: &'static str,
-    pub(super) modules: BTreeMap<&'static str, &'static str>,
+    pub(super) modules: BTreeMap<String, &'static str>,
     pub(super) path: &'a [PathBuf],
     pub(super) functions: &'a [String],
     pub(super) registrars: &'a [String],

@@ -19,6 +19,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
+import datetime
 import fcntl
 import importlib
 import importlib.abc
@@ -32,7 +33,6 @@ import re
 import sys
 import threading
 import traceback
-import weakref
 from collections import OrderedDict
 from pathlib import Path
 
@@ -170,6 +170,8 @@ def kit_of(modules):
             return kit, "installed"
     except Exception:
         pass
+    if sys.version_info < (3, 10):
+        sys.exit(f"it is Python {sys.version.split()[0]}; 3.10 or newer is needed ([python] interpreter names another)")
     for name in [name for name in sys.modules if name == "iris" or name.startswith("iris.")]:
         del sys.modules[name]
     try:
@@ -190,19 +192,17 @@ def ours(modules, name):
 
 
 def events_of(origin, modules):
-    """Returns the classes of the events that hooks are told."""
+    """Returns the classes of the events that hooks are told, and those of a run in them."""
     names = ("RunStartedEvent", "RunFinishedEvent", "ToolBeforeEvent", "ToolAfterEvent")
-    if origin == "installed":
-        try:
-            hooks = importlib.import_module("iris.hooks")
-        except ImportError:
-            hooks = None
-        if not all(hasattr(hooks, name) for name in names):
-            hooks = ours(modules, "hooks")
-    else:
-        hooks = importlib.import_module("iris.hooks")
     kinds = ("run.started", "run.finished", "tool.before", "tool.after")
-    return {kind: getattr(hooks, name) for kind, name in zip(kinds, names, strict=True)}
+    shipped = importlib.import_module("iris.hooks") if origin == "shipped" else ours(modules, "hooks")
+    hooks = shipped
+    if origin == "installed":
+        with contextlib.suppress(ImportError):
+            installed = importlib.import_module("iris.hooks")
+            hooks = installed if all(hasattr(installed, name) for name in names) else shipped
+    events = {kind: getattr(hooks, name) for kind, name in zip(kinds, names, strict=True)}
+    return events, (shipped.RunSnapshot, shipped.RunResult)
 
 
 def plain(value):
@@ -327,7 +327,7 @@ class Worker:
         self.tools = {}
         self.running = {}
         self.frames = {}
-        self.calls = weakref.WeakValueDictionary()
+        self.calls = {}
         self.read_states = OrderedDict()
 
     def load(self):
@@ -338,7 +338,7 @@ class Worker:
         problems, found = [], []
         self.hooks = self.made("hooks", handler_of, problems)
         self.middleware = self.made("middleware", wrapper_of, problems)
-        self.events = events_of(origin, self.hello["modules"]) if self.hooks else {}
+        self.events, self.run_kinds = events_of(origin, self.hello["modules"]) if self.hooks else ({}, ())
         for kind in ("functions", "registrars"):
             for number, reference in enumerate(self.hello[kind]):
                 recorder = Recorder(kit)
@@ -481,18 +481,25 @@ class Worker:
     async def run(self, message, signal):
         CALL.set(signal)
         tool = self.tools[message["tool"]]
-        parse = getattr(tool, "parse", tool.validate_input)
-        params = parse(message["arguments"])
+        params = self.parsed(tool, message["arguments"])
         # From here on nobody can know what was done, so it is said before anything is.
         self.line.send_now({"id": message["id"], "started": True})
         context = self.context(message["context"], signal)
         return {"result": plain(await tool.arun(params, context))}
 
+    @staticmethod
+    def parsed(tool, arguments):
+        """Makes the typed arguments once more of what was checked, presets among it."""
+        if hasattr(tool, "parse"):
+            return tool.parse(arguments)
+        preset = getattr(tool, "preset_kwargs", {})
+        return tool.validate_input({key: value for key, value in arguments.items() if key not in preset})
+
     async def hook(self, message, signal):
         handler = self.loaded(self.hooks, message["hook"])
         self.line.send({"id": message["id"], "started": True})
         about = message["event"]
-        answer = handler(self.events[about["event"]].model_validate(about))
+        answer = handler(self.event(about))
         if not inspect.isawaitable(answer):
             raise TypeError("the handler of a hook is an async function")
         return {"verdict": verdict(about["event"], await answer)}
@@ -503,7 +510,8 @@ class Worker:
         self.line.send({"id": number, "started": True})
         frame = self.frames[number] = Frame(self, number)
         try:
-            result = await wrapper.wrap_tool_call(self.call(message["call"]), frame.call_next)
+            with self.shared(message["call"]) as call:
+                result = await wrapper.wrap_tool_call(call, frame.call_next)
             return frame.reply(result)
         except Exception as error:
             return frame.failed(error)
@@ -511,20 +519,40 @@ class Worker:
             frame.is_over = True
             del self.frames[number]
 
+    def event(self, about):
+        """Makes the event of what is told of one."""
+        about = dict(about)
+        kind = self.events[about.pop("event")]
+        about["occurred_at"] = datetime.datetime.fromisoformat(about["occurred_at"])
+        if "body_status" in about:
+            about["result"] = self.kit.ToolResult.model_validate(about["result"])
+        elif "run" in about:
+            about["run"] = self.run_kinds[0].model_validate(about["run"])
+        elif "result" in about:
+            about["result"] = self.run_kinds[1].model_validate(about["result"])
+        return kind(**about)
+
     @staticmethod
     def loaded(those, number):
         if isinstance(those[number], BaseException):
             raise RuntimeError(f"it could not be loaded: {those[number]}")
         return those[number]
 
-    def call(self, about):
-        """Returns the call; the middlewares that are around it at one time share it."""
-        call = self.calls.get(about["tool_use_id"])
-        if call is None:
+    @contextlib.contextmanager
+    def shared(self, about):
+        """Gives out the call; the middlewares that are around it at one time share it."""
+        key = about["tool_use_id"]
+        if key not in self.calls:
             kind = getattr(self.kit, "ToolCall", None) or ours(self.hello["modules"], "tools").ToolCall
-            call = kind(**{**about, "workspace_root": Path(about["workspace_root"])})
-            self.calls[about["tool_use_id"]] = call
-        return call
+            self.calls[key] = [kind(**{**about, "workspace_root": Path(about["workspace_root"])}), 0]
+        shared = self.calls[key]
+        shared[1] += 1
+        try:
+            yield shared[0]
+        finally:
+            shared[1] -= 1
+            if not shared[1]:
+                del self.calls[key]
 
     def context(self, about, signal):
         kind = self.kit.ToolExecutionContext

@@ -36,7 +36,7 @@ def body(how: str = "") -> str:
 
 def before(how):
     async def handler(event):
-        assert isinstance(event, ToolBeforeEvent) and isinstance(event.workspace, Path), event
+        assert isinstance(event, ToolBeforeEvent) and Path(event.workspace).is_dir(), event
         assert event.occurred_at.tzinfo is not None and event.call_id and event.session_id == event.run_id
         note(f"before {event.tool_name}")
         if how == "crash":

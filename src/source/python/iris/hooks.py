@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from pathlib import Path
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -51,55 +51,64 @@ class RunResult(BaseModel):
     error: Any = None
 
 
-class _Event(BaseModel):
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
     agent_id: str
     session_id: str
+    workspace: str
     run_id: str | None = None
     activation_id: str | None = None
-    workspace: Path
-    occurred_at: datetime
+    occurred_at: datetime = field(default_factory=_now)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStartedEvent(_Event):
     """A run has begun."""
 
-    event: Literal["run.started"] = "run.started"
     run: RunSnapshot
-    input: Any = ""
+    input: str | list[Any]
+    event: Literal["run.started"] = field(default="run.started", init=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinishedEvent(_Event):
     """A run has ended."""
 
-    event: Literal["run.finished"] = "run.finished"
     result: RunResult
+    event: Literal["run.finished"] = field(default="run.finished", init=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBeforeEvent(_Event):
     """A permitted call is about to run."""
 
-    event: Literal["tool.before"] = "tool.before"
     call_id: str
     tool_name: str
     arguments: dict[str, Any]
+    event: Literal["tool.before"] = field(default="tool.before", init=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAfterEvent(_Event):
     """A call has run."""
 
-    event: Literal["tool.after"] = "tool.after"
     call_id: str
     tool_name: str
     arguments: dict[str, Any]
     result: ToolResult
     body_status: Literal["success", "error"]
+    event: Literal["tool.after"] = field(default="tool.after", init=False)
 
 
 HookEvent = RunStartedEvent | RunFinishedEvent | ToolBeforeEvent | ToolAfterEvent
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _said(text: str) -> str:
@@ -131,12 +140,12 @@ HookHandler = Callable[[Any], Awaitable[HookResult]]
 class HookRegistration(BaseModel):
     """A handler and when it is run."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     event: Literal["run.started", "run.finished", "tool.before", "tool.after"]
     name: str
     handler: Callable[..., Any]
-    tool_names: frozenset[str] | None = None
+    tool_names: tuple[str, ...] | None = None
     timeout_seconds: float = Field(default=10, gt=0, allow_inf_nan=False)
 
     _says = field_validator("name")(_said)
@@ -150,8 +159,22 @@ class HookRegistration(BaseModel):
 
 def event_to_dict(event: HookEvent) -> dict[str, Any]:
     """Returns what a command is told of an event, in JSON's types."""
-    about = ("event", "agent_id", "session_id", "run_id", "activation_id", "workspace")
-    told = event.model_dump(mode="json")
-    first = {key: told.pop(key) for key in about}
-    del told["occurred_at"]
-    return {**first, "occurred_at": event.occurred_at.isoformat(), **told}
+    told: dict[str, Any] = {
+        "event": event.event,
+        "agent_id": event.agent_id,
+        "session_id": event.session_id,
+        "run_id": event.run_id,
+        "activation_id": event.activation_id,
+        "workspace": event.workspace,
+        "occurred_at": event.occurred_at.isoformat(),
+    }
+    for key in ("run", "input", "call_id", "tool_name", "arguments", "result", "body_status"):
+        if hasattr(event, key):
+            told[key] = _plain(getattr(event, key))
+    return told
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -9,6 +9,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -285,16 +286,17 @@ class BaseTool(ABC):
         """Runs the tool."""
 
 
-class ToolCall(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ToolCall:
     """A call on its way to a tool, as middleware sees it; its arguments are a copy."""
 
     tool_use_id: str
     tool_name: str
     arguments: dict[str, Any]
-    agent_id: str = ""
-    session_id: str = ""
-    run_id: str | None = None
-    activation_id: str | None = None
+    agent_id: str
+    session_id: str
+    run_id: str | None
+    activation_id: str | None
     workspace_root: Path
 
 
