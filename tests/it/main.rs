@@ -14,6 +14,7 @@ mod call;
 mod chain;
 mod changes;
 mod check;
+mod command;
 mod conformance;
 mod discovery;
 mod example;
