@@ -2,6 +2,7 @@
 
 pub mod check;
 mod error;
+mod hooks;
 pub mod report;
 
 use std::io;
@@ -13,15 +14,15 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::hooks::{Hooked, Wanted};
 use self::report::Report;
 use crate::activity::{Activity, Who};
-use crate::artifact::{ArtifactStore, StoreError};
+use crate::artifact::{self, ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
 use crate::discovery::{Candidates, Local};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
-use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
 use crate::registry::view::View;
@@ -40,15 +41,17 @@ pub use crate::registry::Catalogue;
 
 /// How long a run may take to end before what is left of it is left behind.
 const GRACE: Duration = Duration::from_secs(10);
+/// How much of that hooks may take to hear of the end of their runs.
+const LAST_HOOKS: Duration = Duration::from_secs(7);
 
 /// A run: what is served and everything it stands on.
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
     registry: Arc<Registry>,
-    shutdown: Shutdown,
     python: Option<Python>,
     upstreams: Upstreams,
+    hooked: Hooked,
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
@@ -63,6 +66,8 @@ impl App {
     }
 
     async fn begin(config: Config, processes: process::Config) -> Result<Self, StartError> {
+        let mut config = built(config)?;
+        let wanted = Wanted::of(&mut config);
         let Config {
             workspace,
             builtin,
@@ -80,18 +85,16 @@ impl App {
             stdio,
             on_failure,
             tools: theirs,
-            hooks,
             middleware,
             ..
-        } = built(config)?;
+        } = config;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
         let shutdown = Shutdown::new();
         let sessions = sessions_until_idle(session_idle, &shutdown);
         let registry = Registry::new();
         let workspace = Arc::new(Workspace::open(&workspace)?);
-        let artifacts =
-            kept_tidy(ArtifactStore::new(artifacts, Arc::clone(&workspace)), &shutdown)?;
+        let artifacts = kept_tidy(artifacts, &workspace, &shutdown)?;
         let parts = builtin::Parts {
             workspace,
             sessions: Arc::clone(&sessions),
@@ -99,12 +102,11 @@ impl App {
         };
         let exposure = Exposure::new(Arc::clone(&registry), exposure, Arc::new(Local));
         let context = visible_context_tools(&parts, exposure.view(), context);
-        // What cannot be called again is not recorded, nor referred to.
-        let recorded = server.context.filter(|_| !context.is_empty());
-        let server = server::Config { context: recorded, ..server };
+        let server = recording(server, &context);
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
+        let hooked = Hooked::new(wanted, processes.clone(), &shutdown);
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
         let python = Python::start(python, &registry, processes.clone(), &shutdown);
@@ -112,16 +114,22 @@ impl App {
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let executor = Executor::new(executor::Config {
             policy,
-            hooks: Hooks::new(hooks, shutdown.tasks().clone()),
+            hooks: hooked.hooks.clone(),
             middleware,
             breaker,
             activity,
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let parts = Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() };
+        let runs = hooked.runs.clone();
+        let parts = Parts { exposure, executor, sessions, artifacts, runs, shutdown };
         let gateway = Gateway::new(server, parts);
-        Ok(Self { gateway, registry, shutdown, python, upstreams, http, stdio, on_failure, rules })
+        Ok(Self { gateway, registry, python, upstreams, hooked, http, stdio, on_failure, rules })
+    }
+
+    /// Returns the hooks, in order: each one's name, and its event in brackets.
+    pub fn hooks(&self) -> Vec<String> {
+        self.hooked.hooks.told()
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -205,13 +213,13 @@ impl App {
 
     /// Serves until the client is gone, a signal comes, or a required upstream fails.
     pub async fn serve(mut self, ended: impl Future<Output = String>) -> Result<(), StartError> {
-        let mut over_http = self
-            .http
-            .take()
-            .map(|bound| self.shutdown.spawn("http", bound.serve(self.gateway.clone())));
+        let (http, gateway) = (self.http.take(), &self.gateway);
+        let shutdown = &gateway.parts().shutdown;
+        let over_http = |bound: http::Bound| shutdown.spawn("http", bound.serve(gateway.clone()));
+        let mut over_http = http.map(over_http);
         let mut over_stdio =
-            self.stdio.then(|| self.shutdown.spawn("stdio", stdio::serve(self.gateway.clone())));
-        drop(self.shutdown.spawn("rules", self.warn_of_idle_rules()));
+            self.stdio.then(|| shutdown.spawn("stdio", stdio::serve(gateway.clone())));
+        drop(shutdown.spawn("rules", self.warn_of_idle_rules()));
         let mut ended = std::pin::pin!(ended);
         let mut failed = std::pin::pin!(self.failed());
         let result = loop {
@@ -239,7 +247,7 @@ impl App {
     fn warn_of_idle_rules(&self) -> impl Future<Output = ()> + use<> {
         let (registry, rules) = (Arc::clone(&self.registry), self.rules.clone());
         let exposure = Arc::clone(&self.gateway.parts().exposure);
-        let ended = self.shutdown.child();
+        let ended = self.gateway.parts().shutdown.child();
         async move {
             tokio::select! {
                 catalogue = registry.settled() => {
@@ -270,16 +278,26 @@ impl App {
 
     /// Ends the run: no new work, then every task, then every child.
     pub async fn end(self) {
-        let until = Instant::now() + GRACE;
-        self.shutdown.cancel();
+        let now = Instant::now();
+        let until = now + GRACE;
+        let Self { gateway, hooked, upstreams, python, .. } = self;
+        let shutdown = &gateway.parts().shutdown;
+        shutdown.cancel();
+        let hooks = async {
+            hooked.end(now + LAST_HOOKS).await;
+            // Not before, since some of them are in Python.
+            if let Some(python) = python {
+                python.stop().await;
+            }
+        };
+        let stopped = async { tokio::join!(upstreams.stop(Grace::default()), hooks) };
         // Out of time, they are among the tasks that are left.
-        drop(tokio::time::timeout_at(until, self.upstreams.stop(Grace::default())).await);
-        if let Some(python) = self.python {
-            drop(tokio::time::timeout_at(until, python.stop()).await);
-        }
-        let rest = until.saturating_duration_since(Instant::now());
-        if let Drained::Left(tasks) = self.shutdown.drain(rest).await {
-            tracing::warn!(tasks, "some tasks did not end in time");
+        drop(tokio::time::timeout_at(until, stopped).await);
+        for rest in [&hooked.shutdown, shutdown] {
+            let time = until.saturating_duration_since(Instant::now());
+            if let Drained::Left(tasks) = rest.drain(time).await {
+                tracing::warn!(tasks, "some tasks did not end in time");
+            }
         }
     }
 
@@ -291,8 +309,8 @@ impl App {
         cx: &CallContext,
         approver: &dyn Approver,
     ) -> Result<ToolResult, Interrupt> {
-        let Parts { exposure, executor, sessions, artifacts: _, shutdown: _ } =
-            self.gateway.parts();
+        let parts = self.gateway.parts();
+        let Parts { exposure, executor, sessions, .. } = parts;
         let catalogue = self.registry.settled().await;
         let session = sessions.get(&cx.session);
         // Whoever composes the program need not search for what there is.
@@ -314,9 +332,15 @@ impl App {
             }
         };
         let asked = Requested { tool, name, wire, arguments };
+        parts.begin_run(&session, cx).await;
         let result = executor.call(asked, cx, approver).await?;
         exposure.disclose(&session, &result);
         Ok(result)
+    }
+
+    /// Ends a session in which calls were made with [`call`](Self::call).
+    pub fn end_session(&self, session: &SessionId) {
+        self.gateway.parts().sessions.end(session);
     }
 
     /// Returns a result as a client of the newer era gets it, for those who print it.
@@ -328,6 +352,12 @@ impl App {
     pub fn unkept(&self) -> Option<String> {
         self.gateway.parts().artifacts.probe().err().map(|error| error.to_string())
     }
+}
+
+/// Records no calls where nobody could read them again: what is not recorded is not referred to.
+fn recording(server: server::Config, context_tools: &[Arc<dyn Tool>]) -> server::Config {
+    let context = server.context.filter(|_| !context_tools.is_empty());
+    server::Config { context, ..server }
 }
 
 fn idle_rules(rules: &Rules, exposure: &Exposure, catalogue: &Catalogue) -> Vec<Idle> {
@@ -344,7 +374,7 @@ fn made(
 }
 
 fn sessions_until_idle(idle: Duration, shutdown: &Shutdown) -> Arc<Sessions> {
-    let sessions = Arc::new(Sessions::default());
+    let sessions = Arc::new(Sessions::until(shutdown.child()));
     let ending = end_idle(Arc::clone(&sessions), idle, shutdown.child());
     drop(shutdown.spawn("sessions", ending));
     sessions
@@ -365,9 +395,13 @@ async fn end_idle(sessions: Arc<Sessions>, idle: Duration, ended: CancellationTo
 }
 
 /// Sees that artifacts can be kept, and removes old ones now and then.
-fn kept_tidy(store: ArtifactStore, shutdown: &Shutdown) -> Result<Arc<ArtifactStore>, StoreError> {
+fn kept_tidy(
+    config: artifact::Config,
+    workspace: &Arc<Workspace>,
+    shutdown: &Shutdown,
+) -> Result<Arc<ArtifactStore>, StoreError> {
+    let store = Arc::new(ArtifactStore::new(config, Arc::clone(workspace)));
     store.check()?;
-    let store = Arc::new(store);
     let (artifacts, ended) = (Arc::clone(&store), shutdown.child());
     drop(shutdown.spawn("sweep", async move {
         loop {

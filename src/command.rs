@@ -16,6 +16,13 @@ use crate::process::SpawnError;
 
 pub use self::native::Native;
 
+/// What commands are run with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Their complete environment.
+    pub environment: BTreeMap<String, String>,
+}
+
 /// A command to run.
 #[derive(Clone, Debug)]
 pub struct Request {

@@ -37,6 +37,7 @@ use self::subagents::Subagents;
 use super::ConfigError;
 use super::mistaken::Kind;
 use crate::document::{Document, DocumentError, Format, path};
+use crate::hook;
 use crate::permission;
 use crate::source::builtin;
 use crate::source::python;
@@ -139,6 +140,22 @@ impl Agent {
         let functions = texts("functions", functions);
         let registrars = texts("registrars", registrars);
         python::Config { functions, registrars, places, ..python::Config::default() }
+    }
+
+    /// Returns the agent's hooks that this version can run, in order, and where each is written.
+    pub(super) fn hooks(&self) -> Vec<hook::Declared> {
+        let declared = self.file.hooks.iter().flatten().enumerate();
+        let declared = declared.filter(|(_, hook)| unbuilt::missing(&self.file, hook).is_none());
+        declared
+            .map(|(index, hook)| {
+                let error = self.document.error_in(&path::index("hooks", index), "");
+                let file = self.path.display();
+                hook.declared(match error.position() {
+                    Some(position) => format!("{file}:{position}"),
+                    None => file.to_string(),
+                })
+            })
+            .collect()
     }
 
     /// Returns the file's folder, from which what it names starts.

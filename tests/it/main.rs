@@ -21,6 +21,7 @@ mod example;
 mod examples;
 mod faults;
 mod fixture;
+mod hooks;
 mod http;
 mod inputs;
 mod load;

@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::text::{Positive, Reference, Text};
 use super::untouched::Untouched;
 use crate::document::{Document, DocumentError};
+use crate::hook;
 
 /// What has a say before or after calls, or hears of runs.
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -71,7 +73,7 @@ struct Handler {
     /// What makes the handler, for `type: python`.
     factory: Option<Reference>,
     /// What the factory is called with.
-    options: Option<Untouched>,
+    options: Option<Map<String, Value>>,
     /// The command, for `type: command`.
     command: Option<Text>,
 }
@@ -139,6 +141,32 @@ impl Hook {
                 wrong("handler", "the key `command` is missing", "say what to run")
             }
             HandlerType::Python | HandlerType::Command => Ok(()),
+        }
+    }
+
+    /// Returns what is declared, with the place where it is.
+    pub(super) fn declared(&self, place: String) -> hook::Declared {
+        let Handler { factory, options, command, .. } = &self.handler;
+        let handler = match command {
+            Some(line) => hook::Handler::Command(line.as_str().to_owned()),
+            None => hook::Handler::Python {
+                factory: factory.as_ref().map_or("", Reference::as_str).to_owned(),
+                options: options.clone().unwrap_or_default(),
+            },
+        };
+        let names = |tools: &Vec<Text>| tools.iter().map(|name| name.as_str().to_owned()).collect();
+        hook::Declared {
+            name: self.name.as_str().to_owned(),
+            event: match self.event {
+                Event::RunStarted => hook::Event::RunStarted,
+                Event::RunFinished => hook::Event::RunFinished,
+                Event::ToolBefore => hook::Event::Before,
+                Event::ToolAfter => hook::Event::After,
+            },
+            tools: self.tools.as_ref().map(names),
+            timeout: self.timeout_seconds.map_or(hook::DEFAULT_TIMEOUT, Positive::duration),
+            handler,
+            place,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Texts and numbers of an agent file that are not any text or number.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,11 @@ impl Positive {
     /// Makes one of a constant above 0.
     pub(super) const fn of(number: f64) -> Self {
         Self(number)
+    }
+
+    /// Returns it as seconds; what is too long for that is the longest.
+    pub(super) fn duration(self) -> Duration {
+        Duration::try_from_secs_f64(self.0).unwrap_or(Duration::MAX)
     }
 }
 

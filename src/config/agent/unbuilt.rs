@@ -2,6 +2,7 @@
 
 use super::decision::Service;
 use super::file::AgentFile;
+use super::hooks::Hook;
 use crate::document::{Document, DocumentError};
 use crate::source::builtin;
 
@@ -25,8 +26,10 @@ pub(super) fn find(
     if tools.subagent.is_some() {
         add("tools.subagent", "sub-agents are", "remove it");
     }
-    if file.hooks.as_ref().is_some_and(|hooks| !hooks.is_empty()) {
-        add("hooks", "hooks are", "remove them");
+    for (index, hook) in file.hooks.iter().flatten().enumerate() {
+        if let Some(what) = missing(file, hook) {
+            add(&format!("hooks[{index}].handler"), what, "remove the hook");
+        }
     }
     if file.middleware.as_ref().is_some_and(|middleware| !middleware.tools.is_empty()) {
         add("middleware.tools", "middleware is", "remove it");
@@ -46,4 +49,15 @@ pub(super) fn find(
     }
     found.sort_by_key(DocumentError::position);
     found
+}
+
+/// Says what this version would need for a hook and does not have.
+pub(super) fn missing(file: &AgentFile, hook: &Hook) -> Option<&'static str> {
+    if !hook.is_command() {
+        Some("hooks in Python are")
+    } else if !file.command().is_native() {
+        Some("commands in containers are")
+    } else {
+        None
+    }
 }
