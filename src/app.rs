@@ -6,7 +6,6 @@ mod extensions;
 pub mod report;
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::extensions::{Extensions, Wanted};
 use self::report::Report;
 use crate::activity::{Activity, Who};
 use crate::artifact::{self, ArtifactStore, StoreError};
@@ -23,7 +23,6 @@ use crate::discovery::{Candidates, Local};
 use crate::executor::{self, Executor, Requested};
 use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
-use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
 use crate::process::{self, Grace, Processes};
 use crate::registry::view::View;
@@ -32,7 +31,7 @@ use crate::server::{self, Gateway, Parts, http, project, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
-use crate::source::python::{self, Python};
+use crate::source::python;
 use crate::source::upstream::Upstreams;
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::Workspace;
@@ -43,28 +42,20 @@ pub use crate::source::python::PACKAGE as PYTHON_PACKAGE;
 
 /// How long a run may take to end before what is left of it is left behind.
 const GRACE: Duration = Duration::from_secs(10);
+/// How much of that hooks may take to hear of the end of their runs.
+const LAST_HOOKS: Duration = Duration::from_secs(7);
 
 /// A run: what is served and everything it stands on.
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
     registry: Arc<Registry>,
-    shutdown: Shutdown,
-    python: Option<Python>,
     upstreams: Upstreams,
+    extensions: Extensions,
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
     rules: Rules,
-}
-
-/// What everything else stands on.
-struct Ground {
-    shutdown: Shutdown,
-    sessions: Arc<Sessions>,
-    registry: Arc<Registry>,
-    workspace: Arc<Workspace>,
-    artifacts: Arc<ArtifactStore>,
 }
 
 impl App {
@@ -75,10 +66,11 @@ impl App {
     }
 
     async fn begin(config: Config, processes: process::Config) -> Result<Self, StartError> {
+        let mut config = built(config)?;
+        let wanted = Wanted::of(&mut config);
         let Config {
             workspace,
             builtin,
-            python,
             upstream,
             artifacts,
             context,
@@ -92,15 +84,15 @@ impl App {
             stdio,
             on_failure,
             tools: theirs,
-            declared_hooks,
-            hooks,
-            middleware,
             ..
-        } = built(config)?;
+        } = config;
         // First of all: nothing is served that cannot be recorded.
         let activity = Arc::new(Activity::open(&activity)?);
-        let Ground { shutdown, sessions, registry, workspace, artifacts } =
-            Ground::lay(session_idle, &workspace, artifacts)?;
+        let shutdown = Shutdown::new();
+        let sessions = sessions_until_idle(session_idle, &shutdown);
+        let registry = Registry::new();
+        let workspace = Arc::new(Workspace::open(&workspace)?);
+        let artifacts = kept_tidy(artifacts, &workspace, &shutdown)?;
         let parts = builtin::Parts {
             workspace,
             sessions: Arc::clone(&sessions),
@@ -112,25 +104,29 @@ impl App {
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
+        let extensions = Extensions::new(wanted, processes.clone(), &registry, &shutdown);
         let processes = Processes::new(processes, shutdown.clone());
         let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
-        let python = Python::start(python, &registry, processes.clone(), &shutdown);
-        let theirs = (hooks, middleware);
-        let (hooks, middleware) = extensions::made(&declared_hooks, python.as_ref(), theirs);
         let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
-        let rules = permission.rules.clone();
+        let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let executor = Executor::new(executor::Config {
-            policy: Policy::new(permission),
-            hooks: Hooks::new(hooks, shutdown.tasks().clone()),
-            middleware,
+            policy,
+            hooks: extensions.hooks.clone(),
+            middleware: extensions.middleware.clone(),
             breaker,
             activity,
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let parts = Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() };
+        let runs = extensions.runs.clone();
+        let parts = Parts { exposure, executor, sessions, artifacts, runs, shutdown };
         let gateway = Gateway::new(server, parts);
-        Ok(Self { gateway, registry, shutdown, python, upstreams, http, stdio, on_failure, rules })
+        Ok(Self { gateway, registry, upstreams, extensions, http, stdio, on_failure, rules })
+    }
+
+    /// Returns the hooks, in order: each one's name, and its event in brackets.
+    pub fn hooks(&self) -> Vec<String> {
+        self.extensions.hooks.told()
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -214,13 +210,13 @@ impl App {
 
     /// Serves until the client is gone, a signal comes, or a required upstream fails.
     pub async fn serve(mut self, ended: impl Future<Output = String>) -> Result<(), StartError> {
-        let mut over_http = self
-            .http
-            .take()
-            .map(|bound| self.shutdown.spawn("http", bound.serve(self.gateway.clone())));
+        let (http, gateway) = (self.http.take(), &self.gateway);
+        let shutdown = &gateway.parts().shutdown;
+        let over_http = |bound: http::Bound| shutdown.spawn("http", bound.serve(gateway.clone()));
+        let mut over_http = http.map(over_http);
         let mut over_stdio =
-            self.stdio.then(|| self.shutdown.spawn("stdio", stdio::serve(self.gateway.clone())));
-        drop(self.shutdown.spawn("rules", self.warn_of_idle_rules()));
+            self.stdio.then(|| shutdown.spawn("stdio", stdio::serve(gateway.clone())));
+        drop(shutdown.spawn("rules", self.warn_of_idle_rules()));
         let mut ended = std::pin::pin!(ended);
         let mut failed = std::pin::pin!(self.failed());
         let result = loop {
@@ -248,7 +244,7 @@ impl App {
     fn warn_of_idle_rules(&self) -> impl Future<Output = ()> + use<> {
         let (registry, rules) = (Arc::clone(&self.registry), self.rules.clone());
         let exposure = Arc::clone(&self.gateway.parts().exposure);
-        let ended = self.shutdown.child();
+        let ended = self.gateway.parts().shutdown.child();
         async move {
             tokio::select! {
                 catalogue = registry.settled() => {
@@ -279,16 +275,21 @@ impl App {
 
     /// Ends the run: no new work, then every task, then every child.
     pub async fn end(self) {
-        let until = Instant::now() + GRACE;
-        self.shutdown.cancel();
+        let now = Instant::now();
+        let until = now + GRACE;
+        let Self { gateway, extensions, upstreams, .. } = self;
+        let shutdown = &gateway.parts().shutdown;
+        shutdown.cancel();
+        let beside = extensions.shutdown.clone();
+        let extensions = extensions.end(now + LAST_HOOKS);
+        let stopped = async { tokio::join!(upstreams.stop(Grace::default()), extensions) };
         // Out of time, they are among the tasks that are left.
-        drop(tokio::time::timeout_at(until, self.upstreams.stop(Grace::default())).await);
-        if let Some(python) = self.python {
-            drop(tokio::time::timeout_at(until, python.stop()).await);
-        }
-        let rest = until.saturating_duration_since(Instant::now());
-        if let Drained::Left(tasks) = self.shutdown.drain(rest).await {
-            tracing::warn!(tasks, "some tasks did not end in time");
+        drop(tokio::time::timeout_at(until, stopped).await);
+        for rest in [&beside, shutdown] {
+            let time = until.saturating_duration_since(Instant::now());
+            if let Drained::Left(tasks) = rest.drain(time).await {
+                tracing::warn!(tasks, "some tasks did not end in time");
+            }
         }
     }
 
@@ -300,8 +301,8 @@ impl App {
         cx: &CallContext,
         approver: &dyn Approver,
     ) -> Result<ToolResult, Interrupt> {
-        let Parts { exposure, executor, sessions, artifacts: _, shutdown: _ } =
-            self.gateway.parts();
+        let parts = self.gateway.parts();
+        let Parts { exposure, executor, sessions, .. } = parts;
         let catalogue = self.registry.settled().await;
         let session = sessions.get(&cx.session);
         // Whoever composes the program need not search for what there is.
@@ -323,9 +324,15 @@ impl App {
             }
         };
         let asked = Requested { tool, name, wire, arguments };
+        parts.begin_run(&session, cx).await;
         let result = executor.call(asked, cx, approver).await?;
         exposure.disclose(&session, &result);
         Ok(result)
+    }
+
+    /// Ends a session in which calls were made with [`call`](Self::call).
+    pub fn end_session(&self, session: &SessionId) {
+        self.gateway.parts().sessions.end(session);
     }
 
     /// Returns a result as a client of the newer era gets it, for those who print it.
@@ -337,6 +344,12 @@ impl App {
     pub fn unkept(&self) -> Option<String> {
         self.gateway.parts().artifacts.probe().err().map(|error| error.to_string())
     }
+}
+
+/// Records no calls where nobody could read them again: what is not recorded is not referred to.
+fn recording(server: server::Config, context_tools: &[Arc<dyn Tool>]) -> server::Config {
+    let context = server.context.filter(|_| !context_tools.is_empty());
+    server::Config { context, ..server }
 }
 
 fn idle_rules(rules: &Rules, exposure: &Exposure, catalogue: &Catalogue) -> Vec<Idle> {
@@ -353,7 +366,7 @@ fn made(
 }
 
 fn sessions_until_idle(idle: Duration, shutdown: &Shutdown) -> Arc<Sessions> {
-    let sessions = Arc::new(Sessions::default());
+    let sessions = Arc::new(Sessions::until(shutdown.child()));
     let ending = end_idle(Arc::clone(&sessions), idle, shutdown.child());
     drop(shutdown.spawn("sessions", ending));
     sessions
@@ -374,9 +387,13 @@ async fn end_idle(sessions: Arc<Sessions>, idle: Duration, ended: CancellationTo
 }
 
 /// Sees that artifacts can be kept, and removes old ones now and then.
-fn kept_tidy(store: ArtifactStore, shutdown: &Shutdown) -> Result<Arc<ArtifactStore>, StoreError> {
+fn kept_tidy(
+    config: artifact::Config,
+    workspace: &Arc<Workspace>,
+    shutdown: &Shutdown,
+) -> Result<Arc<ArtifactStore>, StoreError> {
+    let store = Arc::new(ArtifactStore::new(config, Arc::clone(workspace)));
     store.check()?;
-    let store = Arc::new(store);
     let (artifacts, ended) = (Arc::clone(&store), shutdown.child());
     drop(shutdown.spawn("sweep", async move {
         loop {
@@ -415,12 +432,6 @@ fn visible_context_tools(
     if are_visible { tools.into() } else { Vec::new() }
 }
 
-/// Lets calls be recorded where they can be read: what cannot be called again is not referred to.
-fn recording(server: server::Config, context_tools: &[Arc<dyn Tool>]) -> server::Config {
-    let context = server.context.filter(|_| !context_tools.is_empty());
-    server::Config { context, ..server }
-}
-
 /// Refuses a catalogue without a required upstream where the run is to end with that.
 fn with_required(
     catalogue: Arc<Catalogue>,
@@ -453,21 +464,6 @@ fn built(config: Config) -> Result<Config, StartError> {
         Ok(config)
     } else {
         Err(StartError::NotBuilt(config.not_built))
-    }
-}
-
-impl Ground {
-    fn lay(
-        session_idle: Duration,
-        workspace: &Path,
-        artifacts: artifact::Config,
-    ) -> Result<Self, StartError> {
-        let shutdown = Shutdown::new();
-        let sessions = sessions_until_idle(session_idle, &shutdown);
-        let workspace = Arc::new(Workspace::open(workspace)?);
-        let artifacts = ArtifactStore::new(artifacts, Arc::clone(&workspace));
-        let artifacts = kept_tidy(artifacts, &shutdown)?;
-        Ok(Self { shutdown, sessions, registry: Registry::new(), workspace, artifacts })
     }
 }
 

@@ -6,8 +6,10 @@
 
 pub mod agent;
 pub mod artifacts;
+pub mod command;
 pub mod discovery;
 pub mod environment;
+pub mod log;
 mod mistaken;
 pub mod operator;
 pub mod places;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::agent::Agent;
+pub use self::log::telemetry;
 use self::mistaken::Kind;
 use self::places::Places;
 use self::settings::{Approval, Globs, Settings};
@@ -37,9 +40,8 @@ use crate::server::{self, ApprovalMode};
 use crate::source::python as python_tools;
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
-use crate::telemetry;
 use crate::tool::{BadPattern, Presence, Tool};
-use crate::{activity, artifact};
+use crate::{activity, artifact, command as commands};
 
 /// The longest message, unless said otherwise.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -93,6 +95,8 @@ pub struct Config {
     pub not_used: Vec<String>,
     /// An embedder's own tools, listed after the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// What commands are run with.
+    pub command: commands::Config,
     /// The hooks of the agent file, in order.
     pub declared_hooks: Vec<hook::Declared>,
     /// An embedder's own hooks, run after those of the agent file.
@@ -210,17 +214,6 @@ pub fn complete(flags: Settings, host: &Host) -> Result<Settings, ConfigError> {
     Ok(Settings { places, ..flags.over(variables).over(below) })
 }
 
-/// Returns what is logged; known before anything else is, so that the rest can be logged.
-pub fn telemetry(settings: &Settings, default_filter: &str, color: bool) -> telemetry::Config {
-    let settings::Log { file, format, filter } = settings.log.clone();
-    let format = match format.unwrap_or_default() {
-        settings::LogFormat::Text => telemetry::Format::Text,
-        settings::LogFormat::Json => telemetry::Format::Json,
-    };
-    let filter = filter.unwrap_or_else(|| default_filter.to_owned());
-    telemetry::Config { file, format, filter, color, clears: false }
-}
-
 impl Config {
     /// Says whether calls that need a person count as answered by the client.
     pub fn leaves_asking(&self) -> bool {
@@ -262,7 +255,6 @@ impl Config {
             context,
             ..serving(&settings, workspace.clone())
         };
-        let declared_hooks = agent.as_ref().map(Agent::hooks).unwrap_or_default();
         Ok(Self {
             workspace,
             python: settings.python.config(agent.as_ref(), host, server.max_message_bytes),
@@ -285,12 +277,13 @@ impl Config {
             http,
             on_failure,
             not_used: agent.as_ref().map(|agent| agent.not_used.clone()).unwrap_or_default(),
-            not_built: agent.map(|agent| agent.not_built).unwrap_or_default(),
             places: settings.places,
             tools: Vec::new(),
-            declared_hooks,
+            command: settings.command.config(host),
+            declared_hooks: agent.as_ref().map(Agent::hooks).unwrap_or_default(),
             hooks: Vec::new(),
             middleware: Vec::new(),
+            not_built: agent.map(|agent| agent.not_built).unwrap_or_default(),
         })
     }
 }

@@ -189,7 +189,11 @@ impl Executor {
         }
         not_cancelled(cx)?;
         let frozen = freeze(call.checked(), cx);
-        let result = match self.hooks.before(&frozen).await? {
+        let asked = tokio::select! {
+            asked = self.hooks.before(&frozen) => asked?,
+            () = cx.cancelled.cancelled() => return Err(Interrupt::Cancelled),
+        };
+        let result = match asked {
             Some(refusal) => refusal.into(),
             None => self.run(call, frozen, cx).await?,
         };
@@ -223,7 +227,11 @@ impl Executor {
         };
         if !self.hooks.is_empty(Event::After) && !cx.cancelled.is_cancelled() {
             let finished = Finished { call: frozen, result: result.clone(), body_failed };
-            result.hook_feedback = self.hooks.after(&finished).await?;
+            // What has been done is told all the same when nobody waits for comments any more.
+            result.hook_feedback = tokio::select! {
+                feedback = self.hooks.after(&finished) => feedback?,
+                () = cx.cancelled.cancelled() => Vec::new(),
+            };
         }
         Ok(result)
     }

@@ -4,7 +4,9 @@
 //! A hook before a call fails closed: one that crashes, times out or answers nonsense stops the
 //! call. No other hook changes what happens; its failures are logged.
 
+pub mod command;
 pub mod event;
+pub mod run;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -255,6 +257,12 @@ impl Hooks {
     /// Makes the list; the order is kept.
     pub fn new(registrations: Vec<Registration>, tasks: TaskTracker) -> Self {
         Self { registrations: registrations.into(), tasks }
+    }
+
+    /// Returns what there is, in order: each one's name, and its event in brackets.
+    pub fn told(&self) -> Vec<String> {
+        let told = |one: &Registration| format!("{} ({})", one.name, one.event.name());
+        self.registrations.iter().map(told).collect()
     }
 
     /// Returns whether no hook is for this moment.

@@ -9,6 +9,7 @@ pub mod activity;
 pub mod app;
 pub mod artifact;
 pub mod cli;
+pub mod command;
 pub mod config;
 pub mod discovery;
 pub mod document;

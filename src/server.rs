@@ -58,11 +58,12 @@ use crate::artifact::ArtifactStore;
 use crate::artifact::name::SCHEME;
 use crate::executor::Executor;
 use crate::exposure::Exposure;
+use crate::hook::run::{First, Runs};
 use crate::registry::Catalogue;
 use crate::relay::Kind;
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
 use crate::shutdown::Shutdown;
-use crate::tool::{Presence, SessionId};
+use crate::tool::{CallContext, Presence, SessionId};
 
 pub use self::approve::Mode as ApprovalMode;
 
@@ -100,6 +101,8 @@ pub struct Parts {
     pub sessions: Arc<Sessions>,
     /// What is kept in files.
     pub artifacts: Arc<ArtifactStore>,
+    /// What tells hooks of the runs that sessions are.
+    pub runs: Runs,
     /// What ends everything.
     pub shutdown: Shutdown,
 }
@@ -131,6 +134,30 @@ struct Shared {
     relayed: Parked<Answered>,
     /// What `initialize` and `server/discover` say, made once a catalogue.
     about: ArcSwap<(u64, ServerConfig)>,
+}
+
+impl Parts {
+    /// Begins the run of a session with its first call; that call and those that come meanwhile wait
+    /// until the hooks have heard of it.
+    pub(crate) async fn begin_run(&self, session: &Session, cx: &CallContext) {
+        if !self.runs.are_heard() {
+            return;
+        }
+        let begun = session.begin_run(|ended| {
+            let first = First {
+                agent_id: cx.agent_id.clone(),
+                session: cx.session.clone(),
+                activation_id: cx.activation_id.clone(),
+                workspace: Arc::clone(&cx.workspace),
+            };
+            self.runs.begin(first, ended)
+        });
+        // A call that is cancelled goes on to its end, and to its record.
+        tokio::select! {
+            () = begun.cancelled() => {}
+            () = cx.cancelled.cancelled() => {}
+        }
+    }
 }
 
 impl Gateway {

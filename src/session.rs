@@ -6,7 +6,7 @@ pub mod record;
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -20,7 +20,11 @@ use crate::workspace::read_state::ReadState;
 
 /// All sessions, by id.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<SessionId, Arc<Session>>>);
+pub struct Sessions {
+    all: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// Cancelled when all of them end with us.
+    ending: CancellationToken,
+}
 
 /// One client's state.
 #[derive(Debug)]
@@ -42,6 +46,8 @@ pub struct Session {
     /// Whether its connection says when it ends.
     kept: AtomicBool,
     ended: CancellationToken,
+    /// Whether its run has begun, which its first call does.
+    begun: OnceLock<CancellationToken>,
 }
 
 /// How many clients that share a session have records; the one that is silent longest loses its.
@@ -55,9 +61,14 @@ struct Granted {
 }
 
 impl Sessions {
+    /// Makes the sessions of a run of ours, which ends when `ending` is cancelled.
+    pub fn until(ending: CancellationToken) -> Self {
+        Self { all: Mutex::default(), ending }
+    }
+
     /// Returns a session, making it when it is new.
     pub fn get(&self, id: &SessionId) -> Arc<Session> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         match sessions.get(id) {
             Some(session) => {
                 session.touch();
@@ -73,18 +84,23 @@ impl Sessions {
 
     /// Returns a session, if there is one.
     pub fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// Returns all sessions.
     fn all(&self) -> Vec<Arc<Session>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.values().map(Arc::clone).collect()
     }
 
     /// Forgets a session.
+    ///
+    /// One that is there when we end has not ended by itself, whatever its connection says then.
     pub fn end(&self, id: &SessionId) {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if self.ending.is_cancelled() {
+            return;
+        }
+        let ended = self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         if let Some(session) = ended {
             session.ended.cancel();
         }
@@ -95,7 +111,7 @@ impl Sessions {
     ///
     /// A call has its session for as long as it runs.
     pub fn end_idle(&self, idle: Duration) -> Vec<SessionId> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |session: &Arc<Session>| {
             if Arc::strong_count(session) > 1 {
                 session.touch();
@@ -115,7 +131,7 @@ impl Sessions {
 
     /// Returns how many sessions there are.
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Returns whether there is no session.
@@ -136,6 +152,7 @@ impl Session {
             used: Mutex::new(Instant::now()),
             kept: AtomicBool::new(false),
             ended: CancellationToken::new(),
+            begun: OnceLock::new(),
         }
     }
 
@@ -147,6 +164,15 @@ impl Session {
     /// Returns the token that is cancelled when the session ends, for what others keep for it.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
+    }
+
+    /// Begins the session's run, unless it has begun; `begin` gets the token of the session's end,
+    /// and returns the one that is cancelled when the run has begun.
+    pub fn begin_run(
+        &self,
+        begin: impl FnOnce(CancellationToken) -> CancellationToken,
+    ) -> CancellationToken {
+        self.begun.get_or_init(|| begin(self.ended.clone())).clone()
     }
 
     /// Keeps the session until its connection ends, however little it is used.
@@ -282,6 +308,24 @@ mod tests {
         assert_eq!(sessions.end_idle(wait), [id("used")]);
         assert_eq!(sessions.len(), 1);
         assert!(sessions.find(&id("kept")).is_some());
+    }
+
+    #[test]
+    fn a_run_begins_once_and_a_session_that_ends_with_us_has_not_ended_by_itself() {
+        let ending = CancellationToken::new();
+        let sessions = Sessions::until(ending.clone());
+        let id = SessionId::new("s");
+        let session = sessions.get(&id);
+        let begun = session.begin_run(|ended| {
+            assert!(!ended.is_cancelled());
+            CancellationToken::new()
+        });
+        let again = session.begin_run(|_| panic!("it has begun"));
+        begun.cancel();
+        assert!(again.is_cancelled());
+        ending.cancel();
+        sessions.end(&id);
+        assert!(!session.ended().is_cancelled());
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Check {
     pub disabled: Vec<String>,
     /// Our own tools that clients see.
     pub own_tools: Vec<String>,
+    /// The hooks, in order, each with its event.
+    pub hooks: Vec<String>,
     /// What the list of all tools costs a model.
     pub listed: Cost,
     /// What those tools would cost that are not listed, since they are found by a search.
@@ -180,6 +182,7 @@ impl App {
             servers,
             disabled: said.disabled,
             own_tools,
+            hooks: self.hooks(),
             listed: cost(&tools, &names),
             deferred: cost(&deferred, &names),
             renamed: names.renamed().iter().map(other).collect(),

@@ -159,6 +159,9 @@ impl Call {
             say("`iris-mcp tools` lists the tools there are");
             report_failures(&app.reports().await);
         }
+        if !cancelled.is_cancelled() {
+            app.end_session(&cx.session);
+        }
         app.end().await;
         answer(called?, self.json)
     }

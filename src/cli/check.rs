@@ -66,6 +66,7 @@ fn as_text(found: &Found, paint: Paint) -> String {
     let named = [
         ("switched off", &found.disabled),
         ("own tools", &found.own_tools),
+        ("hooks", &found.hooks),
         ("not used here, in the agent file", &found.not_used),
     ];
     for (what, names) in named.into_iter().filter(|(_, names)| !names.is_empty()) {

@@ -8,9 +8,9 @@ use clap::Args;
 
 use crate::config::Host;
 use crate::config::discovery::{DeferName, DiscoverySettings};
+use crate::config::log::{Log, LogFormat};
 use crate::config::settings::{
-    self, ActivitySettings, Approval, ApprovalSettings, Glob, Globs, Limits, Log, LogFormat,
-    Seconds, Settings,
+    self, ActivitySettings, Approval, ApprovalSettings, Glob, Globs, Limits, Seconds, Settings,
 };
 use crate::exposure::Disclosure;
 use crate::exposure::names::{MaxName, Style};

@@ -36,12 +36,16 @@ impl Serve {
         if let Some(endpoint) = &endpoint {
             say(endpoint);
         }
+        let hooks = app.hooks();
+        if !hooks.is_empty() {
+            tracing::info!(count = hooks.len(), hooks = hooks.join(", "), "calls pass hooks");
+        }
         let (shown, reports) = (waiting::shown(&app), app.reports());
         let announce = async move {
             shown.await;
             let reports = reports.await;
             match endpoint {
-                Some(endpoint) => introduce(&reports, &endpoint, wants_token),
+                Some(endpoint) => introduce((&reports, &hooks), &endpoint, wants_token),
                 // A client over stdio has what we say in its log, which has it already.
                 None if is_capable(&std::io::stderr()) => tell_failures(&reports),
                 None => {}
@@ -61,13 +65,16 @@ impl Serve {
 }
 
 /// Says what is served, and how to plug a client in.
-fn introduce(reports: &[Report], endpoint: &str, wants_token: bool) {
+fn introduce((reports, hooks): (&[Report], &[String]), endpoint: &str, wants_token: bool) {
     for Report { source, tools, failure, .. } in reports {
         match failure {
             Some(reason) => say(format!("  {source}: failed: {reason}")),
             None if *tools == 1 => say(format!("  {source}: 1 tool")),
             None => say(format!("  {source}: {tools} tools")),
         }
+    }
+    if !hooks.is_empty() {
+        say(format!("  hooks: {}", hooks.join(", ")));
     }
     let mut server = json!({"type": "http", "url": endpoint});
     if wants_token {

@@ -123,15 +123,6 @@ impl Agent {
         keys
     }
 
-    /// Returns the agent's hooks, in order.
-    pub(super) fn hooks(&self) -> Vec<hook::Declared> {
-        let hooks = self.file.hooks.iter().flatten().enumerate();
-        let declared = |(index, hook): (usize, &hooks::Hook)| {
-            hook.declared(self.place(&path::index("hooks", index)).unwrap_or_default())
-        };
-        hooks.map(declared).collect()
-    }
-
     /// Returns where a path of the file is written.
     fn place(&self, path: &str) -> Option<String> {
         let position = self.document.error_in(path, "").position()?;
@@ -169,6 +160,14 @@ impl Agent {
             places,
             ..python::Config::default()
         }
+    }
+
+    /// Returns the agent's hooks that this version can run, in order, and where each is written.
+    pub(super) fn hooks(&self) -> Vec<hook::Declared> {
+        let declared = self.file.hooks.iter().flatten().enumerate();
+        let declared = declared.filter(|(_, hook)| unbuilt::missing(&self.file, hook).is_none());
+        let placed = |index| self.place(&path::index("hooks", index));
+        declared.map(|(index, hook)| hook.declared(placed(index).unwrap_or_default())).collect()
     }
 
     /// Returns the file's folder, from which what it names starts.

@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use super::artifacts::ArtifactSettings;
 use super::discovery::DiscoverySettings;
+use super::log::Log;
 use super::settings::{
-    self, ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Globs, Limits, Log, Settings,
+    self, ActivitySettings, ApprovalSettings, Breaker, Expected, Glob, Globs, Limits, Settings,
 };
 use crate::document::hint;
 use crate::tool::BadPattern;

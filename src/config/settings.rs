@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
 use super::artifacts::ArtifactSettings;
+use super::command::CommandSettings;
 use super::discovery::DiscoverySettings;
+use super::log::Log;
 use super::operator::UpstreamSettings;
 use super::places::Places;
 use super::python::PythonSettings;
@@ -77,6 +79,8 @@ pub struct Settings {
     pub view: ViewSettings,
     /// What runs Python tools.
     pub python: PythonSettings,
+    /// What runs commands.
+    pub command: CommandSettings,
     /// What is logged, and where.
     pub log: Log,
     /// Where calls are recorded.
@@ -160,35 +164,12 @@ pub struct ViewSettings {
     pub deny: Option<Globs>,
 }
 
-/// The settings under `log`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Log {
-    /// The file; standard error without one.
-    pub file: Option<PathBuf>,
-    /// The form of a line.
-    pub format: Option<LogFormat>,
-    /// What is logged: a level, or levels by module.
-    pub filter: Option<String>,
-}
-
 /// The settings under `activity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActivitySettings {
     /// The file that a record of each call is appended to; none without one.
     pub file: Option<PathBuf>,
-}
-
-/// The form of a line of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// A time in seconds, above 0.
@@ -306,11 +287,8 @@ impl Settings {
                 deny: self.view.deny.or(below.view.deny),
             },
             python: self.python.over(below.python),
-            log: Log {
-                file: self.log.file.or(below.log.file),
-                format: self.log.format.or(below.log.format),
-                filter: self.log.filter.or(below.log.filter),
-            },
+            command: self.command.over(below.command),
+            log: self.log.over(below.log),
             activity: ActivitySettings { file: self.activity.file.or(below.activity.file) },
             upstream,
         }
@@ -480,18 +458,6 @@ impl FromStr for Approval {
             "client" => Ok(Self::Client),
             "deny" => Ok(Self::Deny),
             _ => Err(Expected("`ask`, `client` or `deny`")),
-        }
-    }
-}
-
-impl FromStr for LogFormat {
-    type Err = Expected;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err(Expected("`text` or `json`")),
         }
     }
 }

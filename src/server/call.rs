@@ -226,6 +226,7 @@ impl Gateway {
         let shared = Arc::clone(&self.shared);
         cx.turn = record.as_ref().map(|record| record.turn());
         let call = async move {
+            shared.parts.begin_run(&approve.session, &cx).await;
             let executor = &shared.parts.executor;
             // What is not recorded is not copied.
             let entry = record.map(|record| (record, asked.name.clone(), asked.arguments.clone()));

@@ -52,16 +52,16 @@ fn builder() -> Home {
 fn nothing_starts_with_a_part_that_this_version_does_not_have() {
     let home = builder();
     let serve = iris(&home, &["serve"]);
-    expect![[r"
+    expect![[r#"
         error: agent.yaml:10:36: tools.builtin[2]: `exec.command` is not available in this version; remove it to serve the rest
            |
         10 |   builtin: [file.read, file.write, exec.command]
            |                                    ^
-        agent.yaml:11:1: hooks: hooks are not available in this version; remove them to serve the rest
+        agent.yaml:16:5: hooks[0].handler: commands in containers are not available in this version; remove the hook to serve the rest
            |
-        11 | hooks:
-           | ^
-    "]]
+        16 |     handler: {type: command, command: "python hooks/freeze.py"}
+           |     ^
+    "#]]
     .assert_eq(&serve.stderr);
     for arguments in
         [&["serve"][..], &["tools"], &["call", "read_file", "{}"], &["search", "a file"]]
@@ -83,7 +83,7 @@ fn check_tells_of_it_as_a_problem_and_of_the_rest() {
     assert!(cost.ends_with("\n2 problems\n"), "{text:?}");
     expect![[r"
         failed agent.yaml:10:36: tools.builtin[2]: `exec.command` is not available in this version; remove it to serve the rest
-        failed agent.yaml:11:1: hooks: hooks are not available in this version; remove them to serve the rest
+        failed agent.yaml:16:5: hooks[0].handler: commands in containers are not available in this version; remove the hook to serve the rest
         own tools: read_file, write_file, context_read, context_search
         not used here, in the agent file: model, system
     "]].assert_eq(rest);

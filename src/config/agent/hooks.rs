@@ -157,33 +157,27 @@ impl Hook {
         }
     }
 
-    /// Returns the hook as it is declared here; `place` is where.
+    /// Returns what is declared, with the place where it is.
     pub(super) fn declared(&self, place: String) -> hook::Declared {
-        let Self { name, event, handler, tools, timeout_seconds } = self;
-        let text = |text: &Text| text.as_str().to_owned();
-        let handler = match handler.r#type {
-            HandlerType::Command => {
-                hook::Handler::Command(handler.command.as_ref().map(text).unwrap_or_default())
-            }
-            HandlerType::Python => hook::Handler::Python {
-                factory: handler
-                    .factory
-                    .as_ref()
-                    .map(|factory| factory.as_str().to_owned())
-                    .unwrap_or_default(),
-                options: handler.options.clone().unwrap_or_default().0,
+        let Handler { factory, options, command, .. } = &self.handler;
+        let handler = match command {
+            Some(line) => hook::Handler::Command(line.as_str().to_owned()),
+            None => hook::Handler::Python {
+                factory: factory.as_ref().map_or("", Reference::as_str).to_owned(),
+                options: options.clone().unwrap_or_default().0,
             },
         };
+        let names = |tools: &Vec<Text>| tools.iter().map(|name| name.as_str().to_owned()).collect();
         hook::Declared {
-            name: text(name),
-            event: match event {
+            name: self.name.as_str().to_owned(),
+            event: match self.event {
                 Event::RunStarted => hook::Event::RunStarted,
                 Event::RunFinished => hook::Event::RunFinished,
                 Event::ToolBefore => hook::Event::Before,
                 Event::ToolAfter => hook::Event::After,
             },
-            tools: tools.as_ref().map(|tools| tools.iter().map(text).collect()),
-            timeout: timeout_seconds.map_or(hook::DEFAULT_TIMEOUT, Positive::duration),
+            tools: self.tools.as_ref().map(names),
+            timeout: self.timeout_seconds.map_or(hook::DEFAULT_TIMEOUT, Positive::duration),
             handler,
             place,
         }

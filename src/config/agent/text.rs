@@ -66,7 +66,7 @@ impl Positive {
         Self(number)
     }
 
-    /// Returns as many seconds; the longest time there is, if it is more.
+    /// Returns it as seconds; what is too long for that is the longest.
     pub(super) fn duration(self) -> Duration {
         Duration::try_from_secs_f64(self.0).unwrap_or(Duration::MAX)
     }

@@ -26,8 +26,10 @@ pub(super) fn find(
     if tools.subagent.is_some() {
         add("tools.subagent", "sub-agents are", "remove it");
     }
-    if file.hooks.iter().flatten().any(Hook::is_command) {
-        add("hooks", "hooks that are commands are", "remove them");
+    for (index, hook) in file.hooks.iter().flatten().enumerate() {
+        if let Some(what) = missing(file, hook) {
+            add(&format!("hooks[{index}].handler"), what, "remove the hook");
+        }
     }
     if service.is_some_and(Service::is_on) {
         add("decision", "a decision service is", "remove it, or switch its parts off,");
@@ -44,4 +46,9 @@ pub(super) fn find(
     }
     found.sort_by_key(DocumentError::position);
     found
+}
+
+/// Says what this version would need for a hook and does not have.
+pub(super) fn missing(file: &AgentFile, hook: &Hook) -> Option<&'static str> {
+    (hook.is_command() && !file.command().is_native()).then_some("commands in containers are")
 }

@@ -1,7 +1,8 @@
 //! Variables, good and bad; no message shows a value.
 
 use super::*;
-use crate::config::settings::{Approval, LogFormat};
+use crate::config::log::LogFormat;
+use crate::config::settings::Approval;
 
 fn of(pairs: &[(&str, &str)]) -> Result<Settings, EnvironmentError> {
     let environment =

@@ -99,9 +99,9 @@ print("all well")
     assert!(again.stderr.contains("iris/__init__.py is there already"), "{again:?}");
 }
 
-#[test]
-fn t5_annotations_become_schemas() {
-    let table: &[(&str, &str, Value)] = &[
+/// Annotations, a default of each, and the schema that comes of it.
+fn annotations() -> [(&'static str, &'static str, Value); 16] {
+    [
         ("int", "", json!({"type": "integer"})),
         ("float", "", json!({"type": "number"})),
         ("str", "", json!({"type": "string"})),
@@ -141,7 +141,12 @@ fn t5_annotations_become_schemas() {
             "2",
             json!({"type": "integer", "minimum": 1, "default": 2}),
         ),
-    ];
+    ]
+}
+
+#[test]
+fn t5_annotations_become_schemas() {
+    let table = annotations();
     let mut parameters: Vec<String> = Vec::new();
     for (index, (annotation, default, _)) in table.iter().enumerate() {
         let default = if default.is_empty() { String::new() } else { format!(" = {default}") };
