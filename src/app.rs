@@ -3,6 +3,7 @@
 pub mod check;
 mod error;
 pub mod report;
+mod sources;
 
 use std::io;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::report::Report;
+use self::sources::{Plans, Sources};
 use crate::activity::{Activity, Who};
 use crate::artifact::{ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
@@ -23,15 +25,14 @@ use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
 use crate::hook::Hooks;
 use crate::permission::{Approver, Idle, Policy, Rules};
-use crate::process::{self, Grace, Processes};
+use crate::process::{self, Processes};
 use crate::registry::view::View;
 use crate::registry::{NameConflict, Publication, Registry, State};
 use crate::server::{self, Gateway, Parts, http, project, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
-use crate::source::python::{self, Python};
-use crate::source::upstream::Upstreams;
+use crate::source::skill::{self, Skills};
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::Workspace;
 
@@ -47,8 +48,7 @@ pub struct App {
     gateway: Gateway,
     registry: Arc<Registry>,
     shutdown: Shutdown,
-    python: Option<Python>,
-    upstreams: Upstreams,
+    sources: Sources,
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
@@ -67,6 +67,7 @@ impl App {
             workspace,
             builtin,
             python,
+            skills,
             upstream,
             artifacts,
             context,
@@ -105,10 +106,10 @@ impl App {
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
         let processes = Processes::new(processes, shutdown.clone());
-        let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
-        let python = Python::start(python, &registry, processes.clone(), &shutdown);
-        let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
+        let skills = skills.map(|skills| (skills, sources::ways(exposure.view(), &policy)));
+        let plans = Plans { python, skills, upstream };
+        let sources = Sources::start(plans, &parts, &registry, processes, &shutdown);
         let executor = Executor::new(executor::Config {
             policy,
             hooks: Hooks::default(),
@@ -120,7 +121,7 @@ impl App {
         });
         let parts = Parts { exposure, executor, sessions, artifacts, shutdown: shutdown.clone() };
         let gateway = Gateway::new(server, parts);
-        Ok(Self { gateway, registry, shutdown, python, upstreams, http, stdio, on_failure, rules })
+        Ok(Self { gateway, registry, shutdown, sources, http, stdio, on_failure, rules })
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -190,6 +191,11 @@ impl App {
         self.gateway.parts().exposure.names(catalogue)
     }
 
+    /// Returns the skills that there are now.
+    pub fn skills(&self) -> Vec<skill::About> {
+        self.sources.skills.as_ref().map(Skills::about).unwrap_or_default()
+    }
+
     /// Returns the operator's rules that concern no tool.
     pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
         idle_rules(&self.rules, self.exposure(), catalogue)
@@ -199,7 +205,7 @@ impl App {
     ///
     /// A required upstream that failed is an error where the run is to end with it.
     pub async fn settled(&self) -> Result<Arc<Catalogue>, StartError> {
-        with_required(self.registry.settled().await, &self.upstreams, self.on_failure)
+        with_required(self.registry.settled().await, &self.sources, self.on_failure)
     }
 
     /// Serves until the client is gone, a signal comes, or a required upstream fails.
@@ -254,13 +260,13 @@ impl App {
     /// Waits for a required upstream to fail while any source is starting; others are not waited
     /// for then.
     fn failed(&self) -> impl Future<Output = StartError> + use<> {
-        let (registry, upstreams, on_failure) =
-            (Arc::clone(&self.registry), self.upstreams.clone(), self.on_failure);
+        let (registry, sources, on_failure) =
+            (Arc::clone(&self.registry), self.sources.clone(), self.on_failure);
         async move {
             let is_known = |catalogue: &Catalogue| {
-                catalogue.is_settled() || required_failure(&upstreams, catalogue).is_some()
+                catalogue.is_settled() || sources.required_failure(catalogue).is_some()
             };
-            match with_required(registry.until(is_known).await, &upstreams, on_failure) {
+            match with_required(registry.until(is_known).await, &sources, on_failure) {
                 Err(error) => error,
                 Ok(_) => std::future::pending().await,
             }
@@ -271,11 +277,7 @@ impl App {
     pub async fn end(self) {
         let until = Instant::now() + GRACE;
         self.shutdown.cancel();
-        // Out of time, they are among the tasks that are left.
-        drop(tokio::time::timeout_at(until, self.upstreams.stop(Grace::default())).await);
-        if let Some(python) = self.python {
-            drop(tokio::time::timeout_at(until, python.stop()).await);
-        }
+        self.sources.stop(until).await;
         let rest = until.saturating_duration_since(Instant::now());
         if let Drained::Left(tasks) = self.shutdown.drain(rest).await {
             tracing::warn!(tasks, "some tasks did not end in time");
@@ -408,27 +410,15 @@ fn visible_context_tools(
 /// Refuses a catalogue without a required upstream where the run is to end with that.
 fn with_required(
     catalogue: Arc<Catalogue>,
-    upstreams: &Upstreams,
+    sources: &Sources,
     on_failure: OnFailure,
 ) -> Result<Arc<Catalogue>, StartError> {
     if on_failure == OnFailure::Stop
-        && let Some(error) = required_failure(upstreams, &catalogue)
+        && let Some(error) = sources.required_failure(&catalogue)
     {
         return Err(error);
     }
     Ok(catalogue)
-}
-
-/// Returns the first source that is required and failed, and why.
-///
-/// Python tools are always required: the agent's file has nothing to say otherwise.
-fn required_failure(upstreams: &Upstreams, catalogue: &Catalogue) -> Option<StartError> {
-    let python = catalogue.sources().iter().find_map(|source| match &source.state {
-        State::Failed(cause) if source.source == python::SOURCE => Some(cause.to_string()),
-        _ => None,
-    });
-    let required = |(server, reason)| StartError::Required { server, reason };
-    python.map(StartError::Python).or_else(|| upstreams.required_failure(catalogue).map(required))
 }
 
 /// Refuses what this version would leave out.
