@@ -162,7 +162,12 @@ pub fn start(
                 keeper.look();
                 keeper
             });
-            keeper = match looked.await {
+            let looked = tokio::select! {
+                looked = looked => looked,
+                // A file system that hangs does not hold up the end.
+                () = ended.cancelled() => return,
+            };
+            keeper = match looked {
                 Ok(keeper) => keeper,
                 Err(error) => {
                     tracing::error!(%error, "changes of skills are not seen any more");

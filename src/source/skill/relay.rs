@@ -26,7 +26,7 @@ impl Relay for SkillRelay {
         &self,
         method: &str,
         params: Map<String, Value>,
-        _cx: &CallContext,
+        cx: &CallContext,
     ) -> Result<Value, RelayError> {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
         let answer: fn(&Stock, &str) -> Result<Value, RelayError> = match method {
@@ -41,7 +41,13 @@ impl Relay for SkillRelay {
             _ => return Err(error(NO_METHOD, &format!("skills have no {method}"), &uri)),
         };
         let stock = Arc::clone(&self.0);
-        let answered = tokio::task::spawn_blocking(move || answer(&stock, &uri)).await;
+        let answered = tokio::task::spawn_blocking(move || answer(&stock, &uri));
+        let answered = tokio::select! {
+            answered = answered => answered,
+            () = cx.cancelled.cancelled() => {
+                return Err(error(INTERNAL, "the request was cancelled", ""));
+            }
+        };
         answered.unwrap_or_else(|_| Err(error(INTERNAL, "looking at the skills failed", "")))
     }
 

@@ -112,7 +112,7 @@ impl Scanner {
             }
         }
         self.known = known;
-        let later = without_duplicates(&mut found.skills);
+        let later = without_duplicates(&mut found.skills, &self.roots);
         found.diagnostics.extend(later);
         found
     }
@@ -373,7 +373,7 @@ fn is_kebab(name: &str) -> bool {
 }
 
 /// Takes out the skills whose name one of an earlier root has.
-fn without_duplicates(skills: &mut Vec<Arc<Skill>>) -> Vec<Diagnostic> {
+fn without_duplicates(skills: &mut Vec<Arc<Skill>>, roots: &[String]) -> Vec<Diagnostic> {
     let mut winners: BTreeMap<String, Arc<Skill>> = BTreeMap::new();
     let mut losers = Vec::new();
     skills.retain(|skill| match winners.get(&skill.name) {
@@ -382,10 +382,8 @@ fn without_duplicates(skills: &mut Vec<Arc<Skill>>) -> Vec<Diagnostic> {
             true
         }
         Some(winner) => {
-            let message = format!(
-                "left out: the skill of the same name in {} comes first",
-                winner.file.absolute().display()
-            );
+            let root = roots.get(winner.root.0).map_or("", String::as_str);
+            let message = format!("left out: the skill of the same name in {root} comes first");
             losers.push(Diagnostic {
                 wire_name: Some(skill.name.clone()),
                 place: Some(skill.file.absolute().display().to_string()),

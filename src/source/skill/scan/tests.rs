@@ -134,7 +134,9 @@ fn t26_of_two_roots_the_first_one_wins() {
     let all = told(&found);
     assert_eq!(all[0].0, "ROOT_MISSING");
     assert!(
-        all[1].0 == "DUPLICATE_NAME" && all[1].1 == "a" && all[1].2.contains("skills/a/SKILL.md"),
+        all[1].0 == "DUPLICATE_NAME"
+            && all[1].1 == "a"
+            && all[1].2.contains("in skills comes first"),
         "{all:?}"
     );
     assert_eq!(all.len(), 2);
