@@ -217,7 +217,10 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::Start(
-                StartError::Required { .. } | StartError::Python(_) | StartError::Serve(_),
+                StartError::Required { .. }
+                | StartError::Python(_)
+                | StartError::Skills(_)
+                | StartError::Serve(_),
             )
             | Self::Output(_) => Exit::Failed,
             Self::Config(_) | Self::Start(_) | Self::Usage(_) => Exit::Configuration,

@@ -13,6 +13,7 @@ use crate::permission::FORBID;
 use crate::registry::view::View;
 use crate::registry::{Catalogue, Cause, Diagnostic, SourceStatus, State};
 use crate::server::list;
+use crate::source::skill;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
 use crate::tool::suffix::worded;
@@ -40,6 +41,8 @@ pub struct Check {
     pub servers: Vec<Server>,
     /// Those that are switched off.
     pub disabled: Vec<String>,
+    /// The skills, unless they are off.
+    pub skills: Option<Skills>,
     /// Our own tools that clients see.
     pub own_tools: Vec<String>,
     /// The hooks, in order, each with its event.
@@ -95,6 +98,27 @@ pub struct Server {
     pub stderr: Vec<String>,
     /// What was left out, renamed or put right.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The skills of the workspace.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skills {
+    /// Those that can be loaded.
+    pub there: Vec<skill::About>,
+    /// Which one is missing that must be there.
+    pub error: Option<String>,
+    /// What was left out, and what is odd.
+    pub diagnostics: Vec<Placed>,
+}
+
+/// A diagnostic with the file that it is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct Placed {
+    /// What is wrong.
+    #[serde(flatten)]
+    pub diagnostic: Diagnostic,
+    /// Where, as file, line and column as far as that is known.
+    pub place: Option<String>,
 }
 
 /// What a list of tools costs.
@@ -165,11 +189,15 @@ impl App {
         let mut deferred = self.exposure().all(catalogue);
         deferred.retain(hidden);
         let lists = Lists { listed: &tools, deferred: &deferred, names: &names };
-        let servers = servers(&self.upstreams.about(), catalogue, lists);
+        let of_skills = self.sources.of_skills(catalogue);
+        let servers = servers(&self.sources.upstreams.about(), catalogue, lists, of_skills);
         let own = tools.iter().map(|tool| tool.definition()).filter(|tool| tool.origin.is_none());
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
+        let skills = of_skills.map(|source| skills(self.skills(), source));
+        let missing = skills.iter().filter_map(|skills| skills.error.as_ref());
+        problems.extend(missing.map(|error| format!("{} failed: {error}", skill::SOURCE)));
         let idle = self.idle(&said, &servers, catalogue);
         problems.extend(idle.iter().filter_map(|idle| idle.problem.clone()));
         problems.extend(servers.iter().flat_map(misspelt));
@@ -181,6 +209,7 @@ impl App {
             idle,
             servers,
             disabled: said.disabled,
+            skills,
             own_tools,
             hooks: self.hooks(),
             listed: cost(&tools, &names),
@@ -231,7 +260,12 @@ impl Idle {
     }
 }
 
-fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Server> {
+fn servers(
+    about: &[About],
+    catalogue: &Catalogue,
+    lists: Lists<'_>,
+    of_skills: Option<&SourceStatus>,
+) -> Vec<Server> {
     // What is ours has no server of its own, and comes before every one that might be called so.
     let source = |name: &str| catalogue.sources().iter().rev().find(|one| one.source == name);
     let known = about.iter().filter_map(|about| {
@@ -246,9 +280,21 @@ fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Serv
     });
     let unread = catalogue.sources().iter().filter(|source| {
         matches!(source.state, State::Failed(_))
+            && of_skills.is_none_or(|skills| !std::ptr::eq(skills, *source))
             && !about.iter().any(|about| about.server == source.source)
     });
     known.chain(unread.map(unreadable)).collect()
+}
+
+/// Describes the skills that there are, and what is wrong with others.
+fn skills(there: Vec<skill::About>, source: &SourceStatus) -> Skills {
+    let placed = |said: &Diagnostic| Placed { diagnostic: said.clone(), place: said.place.clone() };
+    let error = match &source.state {
+        State::Failed(cause) => Some(cause.to_string()),
+        State::Starting | State::Ready => None,
+    };
+    let diagnostics = source.diagnostics.iter().map(placed).collect();
+    Skills { there, error, diagnostics }
 }
 
 fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -> Server {

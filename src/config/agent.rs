@@ -41,7 +41,9 @@ use crate::hook;
 use crate::permission;
 use crate::source::builtin;
 use crate::source::python;
+use crate::source::skill;
 use crate::source::upstream::config::{LoadError, Overrides};
+use crate::workspace::{PathError, Workspace};
 
 /// Keys that say something about a model's conversation, which we do not lead.
 const NOT_USED_HERE: [&str; 11] = [
@@ -225,6 +227,38 @@ impl Agent {
             }
             LoadError::Document(_) => error.into(),
         }
+    }
+
+    /// Returns where skills are looked for in a workspace, and which must be there; nothing where
+    /// they are off.
+    pub(super) fn skills(
+        agent: Option<&Self>,
+        workspace: &Path,
+    ) -> Result<Option<skill::Config>, DocumentError> {
+        let said = agent.and_then(|agent| Some((agent, agent.file.skills.as_ref()?)));
+        let Some((agent, skills)) = said.filter(|(_, skills)| skills.enabled) else {
+            return Ok(None);
+        };
+        let root = skills.root.as_str().trim();
+        // What is wrong with the workspace itself is said elsewhere.
+        let resolved = Workspace::open(workspace).map(|workspace| workspace.resolve(root));
+        if let Ok(Err(error)) = resolved {
+            let message = match error {
+                PathError::Outside { root, .. } => {
+                    format!("the folder is outside the workspace {root}")
+                }
+                error => error.to_string(),
+            };
+            let error = agent.document.error_in("skills.root", message);
+            return Err(error.with_hint("name a folder inside the workspace".to_owned()));
+        }
+        let place = |number| {
+            let key = format!("skills.{}", path::index("require", number));
+            agent.document.error_in(&key, "").place()
+        };
+        let required = skills.require.iter().enumerate();
+        let require = required.map(|(number, name)| (name.as_str().to_owned(), place(number)));
+        Ok(Some(skill::Config { roots: vec![root.to_owned()], require: require.collect() }))
     }
 
     /// Returns whether the tools of upstreams have to be searched for.

@@ -75,7 +75,7 @@ pub struct Config {
 }
 
 /// The Python tools of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Python {
     host: Arc<Host>,
 }

@@ -62,6 +62,19 @@ fn the_agent_with_file_tools_has_them_and_asks_before_it_writes() {
 }
 
 #[test]
+fn the_agent_with_a_skill_has_it() {
+    let copy = copied();
+    let agent = ["--agent", "skills/agent.yaml"];
+    let checked = ask(copy.path(), &[&["check"][..], &agent].concat());
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let expected = "ready  skills: release-notes\nown tools: ";
+    assert!(checked.stdout.starts_with(expected), "{checked:?}");
+    let call = ["call", "load_skill", r#"{"name": "release-notes"}"#];
+    let loaded = ask(copy.path(), &[&call[..], &agent].concat());
+    assert!(loaded.stdout.contains("# Release notes"), "{loaded:?}");
+}
+
+#[test]
 fn the_gateway_has_short_names_and_keeps_to_its_rules() {
     let copy = copied();
     let config = ["--config", "gateway/server.toml"];

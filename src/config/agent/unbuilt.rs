@@ -35,7 +35,6 @@ pub(super) fn find(
         add("decision", "a decision service is", "remove it, or switch its parts off,");
     }
     let switches = [
-        ("skills", "skills are", file.skills.as_ref().is_some_and(|skills| skills.enabled)),
         ("memory", "memory is", file.memory.as_ref().is_some_and(|memory| memory.enabled)),
         ("goal", "goals are", file.goal.as_ref().is_some_and(|goal| goal.enabled)),
     ];
