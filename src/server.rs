@@ -142,7 +142,7 @@ impl Parts {
     /// Begins the run of a session with its first call; that call and those that come meanwhile wait
     /// until the hooks have heard of it.
     pub(crate) async fn begin_run(&self, session: &Session, cx: &CallContext) {
-        if !self.runs.are_heard() {
+        if !self.runs.are_heard() || self.shutdown.token().is_cancelled() {
             return;
         }
         let begun = session.begin_run(|ended| {

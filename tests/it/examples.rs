@@ -113,6 +113,29 @@ fn the_team_is_served_with_tokens_and_recorded() {
     assert_eq!((&record["principal"], &record["tool"]), (&json!("alice"), &json!("read_file")));
 }
 
+#[test]
+fn the_agent_with_hooks_is_told_no_and_what_to_say() {
+    let copy = copied();
+    let agent = ["--agent", "hooks/agent.yaml"];
+    let checked = ask(copy.path(), &[&["check"][..], &agent].concat());
+    assert!(checked.stdout.contains("hooks: freeze (tool.before), changes (tool.after)"));
+    let write = r#"{"file_path": "new.md", "content": "x"}"#;
+    let call = [&["call", "write_file", write][..], &agent].concat();
+    let done = ask(copy.path(), &call);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(
+        done.stdout.ends_with("[Hook feedback]\ntell the person what you changed\n"),
+        "{done:?}"
+    );
+    let changes = fs::read_to_string(copy.path().join("hooks/changes.jsonl")).unwrap();
+    assert_eq!(changes.lines().count(), 1, "{changes}");
+    fs::write(copy.path().join("hooks/notes/FREEZE"), "").unwrap();
+    let refused = ask(copy.path(), &call);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let reason = "Error[HOOK_REJECTED]: nothing is changed while there is a file called FREEZE\n";
+    assert_eq!(refused.stdout, reason);
+}
+
 #[tokio::test]
 async fn a_program_of_ones_own_has_its_tool_and_its_middleware() {
     let config = embed::config().unwrap();

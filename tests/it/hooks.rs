@@ -1,15 +1,23 @@
 //! Hooks that are commands, with the real program: what they read, what they may say, how they fail.
 
 use std::fs;
+use std::io::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use iris_mcp::app::App;
+use iris_mcp::config::settings::Settings;
+use iris_mcp::config::{Config, Host};
+use iris_mcp::hook::{Event, Hook, HookError, Registration, RunFinished, Verdict};
+use iris_mcp::tool::Call;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::binary::{Gateway, command, exe, run};
 use crate::fixture::{Home, eventually, within};
 use crate::process::traces::Mark;
-use crate::session::{Session, code, text};
+use crate::session::{Session, code, hello, text};
 use crate::web::Web;
 
 /// A hook of an agent file.
@@ -422,9 +430,13 @@ fn j6_over_http_a_run_ends_with_its_session() {
     // The same client begins again.
     newer.modern("tools/call", &call);
     assert_eq!(home.noted("run.started"), 3);
+    let mut older = Web::new(&gateway.url);
+    older.initialize();
+    older.request("tools/call", &call);
+    assert_eq!(home.noted("run.started"), 4);
     let (exit, _) = gateway.terminate();
     assert_eq!(exit, Some(0));
-    assert_eq!(home.noted("run.finished"), 2, "that one was cancelled");
+    assert_eq!(home.noted("run.finished"), 2, "those two were cancelled");
     let ends = events(&home, "events");
     let ends = ends.iter().filter(|event| event["event"] == "run.finished");
     assert!(ends.clone().all(|event| event["result"]["run"]["stop_reason"] == "completed"));
@@ -456,4 +468,124 @@ fn check_and_serve_say_which_hooks_there_are() {
     within(Duration::from_secs(20), "it is said", || {
         gateway.said().contains("  hooks: one (tool.before), two (run.finished)")
     });
+}
+
+#[test]
+fn j4_a_hook_of_a_call_that_is_cancelled_is_stopped() {
+    let home = Home::new();
+    let line = "trap '' TERM; echo hangs >> ../ledger; while :; do sleep 1; done";
+    let hang = within_seconds(1000.0, only(&["list_files"], hook("hang", "tool.before", line)));
+    let settings = home.write("server.toml", "[command]\ninherit_env = ['MARK']\n");
+    let arguments = [&agent(&home, &[hang])[..], &["--config".to_owned(), settings]].concat();
+    let mark = Mark::new();
+    let mut session = Session::start_with(&arguments, |command| {
+        command.env("MARK", mark.to_string());
+    });
+    session.initialize();
+    let id = session.ask("tools/call", &json!({"name": "list_files", "arguments": {}}));
+    home.wait_for("hangs");
+    session.notify("notifications/cancelled", &json!({ "requestId": id }));
+    eventually("the hook is gone", || mark.bearers() == [session.pid().as_raw()]);
+    assert!(text(&read(&mut session, "here.txt")).starts_with("it is here"));
+}
+
+#[test]
+fn j6_a_hook_that_hangs_at_the_end_holds_us_up_for_some_seconds_only() {
+    let home = Home::new();
+    let hang = within_seconds(1000.0, hook("hang", "run.finished", "trap '' TERM; sleep 1000"));
+    let settings = home.write("server.toml", "[command]\ninherit_env = ['MARK']\n");
+    let arguments = [&agent(&home, &[hang])[..], &["--config".to_owned(), settings]].concat();
+    let mark = Mark::new();
+    let mut session = Session::start_with(&arguments, |command| {
+        command.env("MARK", mark.to_string());
+    });
+    session.initialize();
+    read(&mut session, "here.txt");
+    session.close();
+    let (exit, took, _) = session.end();
+    assert_eq!(exit, Some(0));
+    assert!(took > Duration::from_secs(6) && took < Duration::from_secs(10), "{took:?}");
+    assert!(session.said().contains("have not heard in time"), "{}", session.said());
+    mark.has_vanished();
+}
+
+/// An embedder's hook, which writes down what it hears.
+#[derive(Debug)]
+struct Theirs(std::path::PathBuf);
+
+impl Theirs {
+    fn note(&self, what: &str) {
+        let ledger = fs::OpenOptions::new().append(true).create(true).open(&self.0);
+        writeln!(ledger.unwrap(), "{what}").unwrap();
+    }
+}
+
+#[async_trait::async_trait]
+impl Hook for Theirs {
+    async fn before(&self, call: &Call) -> Result<Verdict, HookError> {
+        self.note(&format!("theirs {}", call.tool_name));
+        Ok(Verdict::Continue)
+    }
+
+    async fn run_finished(&self, finished: &RunFinished) -> Result<(), HookError> {
+        self.note(finished.stop_reason.name());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn j5_an_embedders_hooks_come_after_those_of_the_file_and_hear_of_our_end() {
+    let home = Home::new();
+    let arguments = agent(&home, &[noting("file", "tool.before"), noting("end", "run.finished")]);
+    let host =
+        Host { environment: std::env::vars().collect(), directory: home.file(""), exe: None };
+    let settings = Settings { agent: Some((&arguments[1]).into()), ..Settings::default() };
+    let mut config = Config::build(settings, &host).unwrap();
+    config.hooks = [Event::Before, Event::RunFinished]
+        .map(|event| Registration {
+            event,
+            name: "theirs".to_owned(),
+            tools: None,
+            timeout: Duration::from_secs(10),
+            hook: Arc::new(Theirs(home.file("ledger"))),
+        })
+        .into();
+    let processes = iris_mcp::process::Config { exe: Some(exe().into()) };
+    let app = App::start(config, processes).await.unwrap();
+    let told = [
+        "file (tool.before)",
+        "end (run.finished)",
+        "theirs (tool.before)",
+        "theirs (run.finished)",
+    ];
+    assert_eq!(app.hooks(), told);
+
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (input, output) = tokio::io::split(theirs);
+    let serving = iris_mcp::server::stdio::serve_over(app.gateway().clone(), input, output);
+    let call = json!({"name": "read_file", "arguments": {"file_path": "here.txt"}});
+    let talking = async {
+        let (reader, mut writer) = tokio::io::split(ours);
+        for message in [
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello("2025-11-25")}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}),
+        ] {
+            writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        }
+        let mut lines = BufReader::new(reader).lines();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("it is here") {
+                return (lines, writer);
+            }
+        }
+        panic!("no answer");
+    };
+    let _open = tokio::select! {
+        open = talking => open,
+        ended = serving => panic!("{ended:?}"),
+    };
+    assert_eq!(home.ledger(), ["file", "theirs read_file"]);
+    app.end().await;
+    assert_eq!(home.ledger()[2..], ["cancelled"], "the command is not told of that");
 }
