@@ -48,7 +48,7 @@ impl Hooked {
         let shutdown = Shutdown::new();
         let runner = Runner {
             native: Native::new(Processes::new(processes, shutdown.clone()), shutdown.clone()),
-            environment: Arc::new(command.environment),
+            environment: command.environment,
             clock: SystemTime::now,
         };
         let declared = declared.iter().filter_map(|one| registered(one, &runner));
