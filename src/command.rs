@@ -6,6 +6,7 @@ mod native;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,8 +21,12 @@ pub use self::native::Native;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Their complete environment.
-    pub environment: BTreeMap<String, String>,
+    pub environment: Environment,
 }
+
+/// All variables of a command; some of their values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(Arc<BTreeMap<String, String>>);
 
 /// A command to run.
 #[derive(Clone, Debug)]
@@ -33,7 +38,7 @@ pub struct Request {
     /// Where.
     pub cwd: PathBuf,
     /// Its complete environment.
-    pub environment: BTreeMap<String, String>,
+    pub environment: Environment,
     /// How long it may take.
     pub limit: Duration,
     /// What it reads on standard input.
@@ -98,6 +103,18 @@ pub enum CommandError {
     /// It was started, and how it ended is not known.
     #[error("nobody can say how the command ended: {0}")]
     Unknown(&'static str),
+}
+
+impl From<BTreeMap<String, String>> for Environment {
+    fn from(variables: BTreeMap<String, String>) -> Self {
+        Self(Arc::new(variables))
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 impl Truncation {

@@ -65,7 +65,7 @@ impl Extensions {
         let python = Python::start(python, registry, processes.clone(), &shutdown);
         let runner = Runner {
             native: Native::new(processes, shutdown.clone()),
-            environment: Arc::new(command.environment),
+            environment: command.environment,
             clock: SystemTime::now,
         };
         let mut numbers = 0..;

@@ -1,6 +1,7 @@
 //! Commands on this machine: a shell of their own, under a guard, in no terminal.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -73,7 +74,7 @@ async fn run(
         program: SHELL.into(),
         args: vec!["-c".into(), line.into()],
         cwd: Some(cwd),
-        env: environment,
+        env: Arc::unwrap_or_clone(environment.0),
         stderr: Stderr::Piped,
         leftovers: Leftovers::Keep,
     };

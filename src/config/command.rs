@@ -22,6 +22,7 @@ impl CommandSettings {
 
     pub(super) fn config(&self, host: &Host) -> command::Config {
         let inherited = self.inherit_env.as_deref().unwrap_or_default();
-        command::Config { environment: base_environment(&host.environment, inherited) }
+        let environment = base_environment(&host.environment, inherited).into();
+        command::Config { environment }
     }
 }

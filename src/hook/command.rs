@@ -3,9 +3,7 @@
 //! The answer is one JSON object, complete. `{}` says nothing, which must be said: a command that
 //! prints nothing has failed, as has one that ends with another exit code than 0.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Clock, Told};
 use super::{Event, Finished, Hook, HookError, RunFinished, RunStarted, StopReason, Verdict};
-use crate::command::{CommandError, Native, Outcome, Payload, Request, Status};
+use crate::command::{CommandError, Environment, Native, Outcome, Payload, Request, Status};
 use crate::tool::printed::spaced;
 use crate::tool::{Call, Interrupt};
 
@@ -31,7 +29,7 @@ pub struct Runner {
     /// What runs it.
     pub native: Native,
     /// Its complete environment.
-    pub environment: Arc<BTreeMap<String, String>>,
+    pub environment: Environment,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -100,7 +98,7 @@ impl CommandHook {
             name: format!("hook {}", self.name),
             payload: Payload::Shell(self.line.clone()),
             cwd: workspace.to_path_buf(),
-            environment: BTreeMap::clone(&self.runner.environment),
+            environment: self.runner.environment.clone(),
             limit: self.timeout,
             stdin: told.into(),
             // Whoever waits no more drops the future, which stops it as well.

@@ -274,6 +274,32 @@ fn hooks_run_whatever_the_agent_may_not_do() {
     assert_eq!(home.ledger(), ["h"]);
 }
 
+#[test]
+fn hooks_are_for_the_tools_of_upstreams_too_by_their_canonical_names() {
+    let home = Home::with_up(json!({"tools": ["echo", "fail"]}));
+    let agent = json!({
+        "permissions": {"workspace": "workspace"},
+        "mcp": {"path": "mcp.json"},
+        "hooks": [
+            only(&["mcp__up__echo"], hook("after", "tool.after", "cat > ../after; echo '{\"feedback\": \"so there\"}'")),
+            only(&["mcp__up__fail"], hook("before", "tool.before", "echo '{\"deny_reason\": \"it fails\"}'")),
+        ],
+    });
+    let agent = home.write("agent.yaml", &agent.to_string());
+    let names = ["--approval", "client", "--names", "bare"];
+    let mut session = Session::start(&[&["--agent", &agent], &names[..]].concat());
+    session.initialize();
+    let result = session.call("echo", &json!({"text": "hi"}));
+    assert_eq!(text(&result), "hi");
+    assert_eq!(result["content"][1]["text"], "[Hook feedback]\nso there");
+    let event = &events(&home, "after")[0];
+    assert_eq!(
+        (&event["arguments"], &event["body_status"]),
+        (&json!({"text": "hi"}), &json!("success"))
+    );
+    assert_eq!(text(&session.call("fail", &json!({}))), "Error[HOOK_REJECTED]: it fails");
+}
+
 /// Hooks that write events of runs, and of calls, to the ledger.
 fn of_runs() -> [Value; 4] {
     let noting = |event: &str| {
@@ -409,7 +435,7 @@ fn j6_a_signal_cancels_runs_and_their_hooks_that_are_commands_are_not_run() {
 fn j6_over_http_a_run_ends_with_its_session() {
     let home = Home::new();
     let mut arguments = agent(&home, &of_runs());
-    let settings = home.write("server.toml", "[limits]\nsession_idle_seconds = 1.0\n");
+    let settings = home.write("server.toml", "[limits]\nsession_idle_seconds = 4.0\n");
     arguments.extend(["--config".to_owned(), settings]);
     let mut gateway = Gateway::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let call = json!({"name": "read_file", "arguments": {"file_path": "here.txt"}});

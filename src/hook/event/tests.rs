@@ -76,7 +76,7 @@ fn letters_stay_as_they_are_and_what_is_not_known_is_null() {
 }
 
 #[test]
-fn a_result_is_told_with_all_its_keys() {
+fn j7_a_result_is_told_with_all_its_keys() {
     let result = ToolResult { call_id: "not ours".to_owned(), ..ToolResult::text("done") };
     let finished = Finished { call: call(), result, body_failed: true };
     let told = spaced(&Told::after(&finished, morning()));
