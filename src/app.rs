@@ -204,6 +204,12 @@ impl App {
         self.sources.skills.as_ref().map(Skills::about).unwrap_or_default()
     }
 
+    /// Returns the names of the skills that clients can load.
+    pub fn loadable(&self, catalogue: &Catalogue) -> Vec<String> {
+        let has_tool = self.exposure().find(catalogue, skill::LOAD_SKILL).is_some();
+        self.skills().into_iter().filter(|_| has_tool).map(|skill| skill.name).collect()
+    }
+
     /// Returns the operator's rules that concern no tool.
     pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
         idle_rules(&self.rules, self.exposure(), catalogue)

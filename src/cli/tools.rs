@@ -60,7 +60,7 @@ impl Tools {
             Err(_) => Ok(()),
         };
         let failed = report_failures(&app.reports().await);
-        let skills: Vec<String> = app.skills().into_iter().map(|skill| skill.name).collect();
+        let skills = settled.as_ref().map(|it| app.loadable(it)).unwrap_or_default();
         if !skills.is_empty() {
             say(format!("skills that load_skill loads: {}", skills.join(", ")));
         }

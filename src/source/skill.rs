@@ -129,6 +129,8 @@ struct Keeper {
     tool: Option<Arc<dyn Tool>>,
     /// What was told already.
     told: Vec<Diagnostic>,
+    /// What answers for skills as resources, if anything does.
+    relay: Option<Arc<dyn Relay>>,
 }
 
 /// Returns the tool as it is whatever skills there are, for those who decide about it.
@@ -204,7 +206,11 @@ impl Keeper {
         let scanner = Scanner::new(Arc::clone(&workspace), roots.clone());
         let stock = Arc::new(Stock::new(workspace, sessions, roots));
         let (registry, publisher) = (Arc::clone(registry), registry.publisher(SOURCE));
-        Self { scanner, stock, require, ways, registry, publisher, tool: None, told: Vec::new() }
+        let relay = ways
+            .resources
+            .then(|| -> Arc<dyn Relay> { Arc::new(SkillRelay::new(Arc::clone(&stock))) });
+        let (tool, told) = (None, Vec::new());
+        Self { scanner, stock, require, ways, registry, publisher, tool, told, relay }
     }
 
     /// Publishes what is there if it is another than before, and tells of changed texts.
@@ -250,10 +256,7 @@ impl Keeper {
             state: self.missing(&found).map_or(State::Ready, State::Failed),
             tools: self.tool.iter().cloned().collect(),
             offers: Arc::new(self.offers(&found.skills)),
-            relay: self.ways.resources.then(|| {
-                let relay: Arc<dyn Relay> = Arc::new(SkillRelay(Arc::clone(&self.stock)));
-                relay
-            }),
+            relay: self.relay.clone(),
             instructions: catalog::instructions(&found.skills).filter(|_| self.ways.told),
             diagnostics,
             ..Publication::default()

@@ -12,6 +12,7 @@ use crate::conformance::failed;
 use crate::fixture::{Home, eventually};
 use crate::relays::{Client, listening_for, wait_for};
 use crate::session::{Session, code, names, text};
+use crate::web::Web;
 
 const LIMIT: Duration = Duration::from_mins(1);
 const TOOLS: &str = "notifications/tools/list_changed";
@@ -143,6 +144,28 @@ fn a_skill_is_had_by_tool_by_resource_and_by_the_extension() {
 }
 
 #[test]
+fn a_long_list_of_skills_has_pages() {
+    let home = home("");
+    let long = "x".repeat(60_000);
+    for number in 0..80 {
+        let text = format!("---\nname: s{number}\ndescription: d\nmore: {long}\n---\n");
+        put(&home, &format!("s{number}/SKILL.md"), &text);
+    }
+    let gateway = gateway(&home, &[]);
+    let mut older = Web::new(&gateway.url);
+    older.initialize();
+    for mut client in [Client::Http(older, false), Client::Http(Web::new(&gateway.url), true)] {
+        let first = client.get("skills/list", &json!({}));
+        let second = client.get("skills/list", &json!({"cursor": first["nextCursor"]}));
+        assert!(second.get("nextCursor").is_none());
+        let pages = [&first, &second].map(|page| uris(&page["skills"]));
+        assert_eq!(pages.concat().into_iter().collect::<BTreeSet<_>>().len(), 80);
+        let refused = client.ask("skills/list", &json!({"cursor": "1:50"}));
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+#[test]
 fn a_handshake_tells_of_skills_and_of_the_extension() {
     let home = filled();
     let mut session = Session::start(&arguments(&home, &[]));
@@ -263,6 +286,8 @@ fn where_the_tool_is_hidden_or_refused_nothing_leads_around_it() {
     let home = filled();
     let config = home.write("server.toml", "[view]\ndeny = [\"load_skill\"]\n");
     nowhere(&home, &["--config", &config]);
+    let tools = iris(&home, &["tools", "--config", &config]);
+    assert!(!tools.stderr.contains("pdf"), "{tools:?}");
     for flag in ["--forbid", "--ask"] {
         everywhere(&home, &[flag, "load_skill"], |client| {
             assert_eq!(code(&load(client, "pdf")), "PERMISSION_ERROR");

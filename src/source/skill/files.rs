@@ -84,7 +84,7 @@ pub(super) fn listed(skill: &Skill) -> Map<String, Value> {
 
 /// Says whether a skill's name is one to be published under.
 pub(super) fn named(skill: &Skill) -> Result<(), Unpublished> {
-    if skill.declared.as_ref() != Some(&skill.name) {
+    if skill.front_matter.name() != Some(&skill.name) {
         return Err(Unpublished::Unnamed(skill.name.clone()));
     }
     if skill.name.len() > MOST_NAME { Err(Unpublished::LongName) } else { Ok(()) }
@@ -137,10 +137,7 @@ pub(super) fn entry(stock: &Stock, skill: &Skill) -> Result<Value, Unpublished> 
         let reckoned = if file.tail == SKILL_FILE {
             let read = text::read(stock.workspace(), &file.path);
             let read = read.map_err(|_| Unpublished::Unreadable)?;
-            let now = FrontMatter::read(file.path.absolute(), &read.text).ok();
-            let now =
-                now.filter(|now| now.name() == Some(&skill.name) && now.description().is_some());
-            front_matter = Some(now.ok_or_else(|| Unpublished::Unnamed(skill.name.clone()))?);
+            front_matter = Some(said(skill, file, &read)?);
             Reckoned { digest: read.digest, size: read.text.len() as u64 }
         } else {
             reckon(stock, file)?
@@ -157,6 +154,16 @@ pub(super) fn entry(stock: &Stock, skill: &Skill) -> Result<Value, Unpublished> 
         "frontmatter": front_matter.fields,
         "resources": resources,
     }))
+}
+
+/// Returns what a text says of its skill: as it was found, unless the text is another one by now.
+fn said(skill: &Skill, file: &SkillFile, read: &text::Read) -> Result<FrontMatter, Unpublished> {
+    if read.digest == skill.digest {
+        return Ok(skill.front_matter.clone());
+    }
+    let now = FrontMatter::read(file.path.absolute(), &read.text).ok();
+    let now = now.filter(|now| now.name() == Some(&skill.name) && now.description().is_some());
+    now.ok_or_else(|| Unpublished::Unnamed(skill.name.clone()))
 }
 
 /// Returns the digest and size of a file; those that are known hold while its stamp does.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use super::front_matter::FrontMatter;
 use super::scan::Skill;
 use super::stock::Stock;
 use crate::session::Sessions;
@@ -61,7 +62,7 @@ pub(super) fn skill(name: &str, description: &str) -> Arc<Skill> {
     Arc::new(Skill {
         name: name.to_owned(),
         description: description.to_owned(),
-        declared: Some(name.to_owned()),
+        front_matter: FrontMatter::default(),
         digest: String::new(),
         root: (0, path.clone()),
         file: path,

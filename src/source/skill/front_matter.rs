@@ -54,9 +54,10 @@ impl FrontMatter {
         let text = format!("\n{yaml}");
         let document =
             Document::parse(path, Format::Yaml, text.clone()).map_err(FrontMatterError::Yaml)?;
+        let lines: Vec<&str> = text.lines().collect();
         let root = &document.root;
         let entries = root.as_mapping().ok_or(FrontMatterError::NotAMapping(root.describe()))?;
-        if let Some((key, _)) = entries.iter().find(|(key, _)| !is_text(key, &text)) {
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !is_text(key, &lines)) {
             return Err(FrontMatterError::KeyNotText(key.clone()));
         }
         let Value::Object(fields) = root.to_json() else { return Ok(Self::default()) };
@@ -115,9 +116,9 @@ fn is_fence(line: &str) -> bool {
 }
 
 /// Says whether a key is a text and not, say, a number: one in quotes is, whatever it holds.
-fn is_text(key: &Key, yaml: &str) -> bool {
+fn is_text(key: &Key, lines: &[&str]) -> bool {
     let place = |number: u32| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
-    let line = yaml.lines().nth(place(key.position.line)).unwrap_or_default();
+    let line = lines.get(place(key.position.line)).copied().unwrap_or_default();
     let is_plain = !matches!(line.chars().nth(place(key.position.column)), Some('"' | '\''));
     let as_value = || Document::parse("", Format::Yaml, key.text.clone());
     // What YAML would take for something else as a value is no text as a key either.

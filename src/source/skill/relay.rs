@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 
 use super::files::{self, SkillFile, Unpublished};
 use super::scan::Skill;
@@ -16,9 +17,21 @@ const NO_RESOURCE: i64 = -32_002;
 const NO_METHOD: i64 = -32_601;
 const INTERNAL: i64 = -32_603;
 
+/// How many requests look at the disk at once.
+const AT_ONCE: usize = 4;
+
 /// Answers what is asked about the skills of a stock.
 #[derive(Debug)]
-pub(super) struct SkillRelay(pub(super) Arc<Stock>);
+pub(super) struct SkillRelay {
+    stock: Arc<Stock>,
+    turns: Semaphore,
+}
+
+impl SkillRelay {
+    pub(super) fn new(stock: Arc<Stock>) -> Self {
+        Self { stock, turns: Semaphore::new(AT_ONCE) }
+    }
+}
 
 #[async_trait]
 impl Relay for SkillRelay {
@@ -40,8 +53,11 @@ impl Relay for SkillRelay {
             "logging/setLevel" => return Ok(json!({})),
             _ => return Err(error(NO_METHOD, &format!("skills have no {method}"), &uri)),
         };
-        let stock = Arc::clone(&self.0);
-        let answered = tokio::task::spawn_blocking(move || answer(&stock, &uri));
+        let stock = Arc::clone(&self.stock);
+        let answered = async {
+            let _turn = self.turns.acquire().await;
+            tokio::task::spawn_blocking(move || answer(&stock, &uri)).await
+        };
         let answered = tokio::select! {
             answered = answered => answered,
             () = cx.cancelled.cancelled() => {
@@ -52,7 +68,7 @@ impl Relay for SkillRelay {
     }
 
     async fn watch(&self, uri: &str, _cx: &CallContext) -> Result<Watch, RelayError> {
-        match known(&self.0, uri) {
+        match known(&self.stock, uri) {
             // Changes of all are told, whoever wants to hear of them.
             Some(_) => Ok(Watch::new(|| {})),
             None => Err(error(NO_RESOURCE, "there is no such skill", uri)),

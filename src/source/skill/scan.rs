@@ -28,8 +28,8 @@ pub(super) struct Skill {
     pub(super) name: String,
     /// What its front matter says it is for, cut to what is shown.
     pub(super) description: String,
-    /// What its front matter says that it is called.
-    pub(super) declared: Option<String>,
+    /// All that its front matter says.
+    pub(super) front_matter: FrontMatter,
     /// The digest of all of its text; another one is another text.
     pub(super) digest: String,
     /// Which of the roots it is below, and where that is.
@@ -81,6 +81,15 @@ impl PartialEq for Skill {
     fn eq(&self, other: &Self) -> bool {
         let file = |skill: &Self| skill.file.absolute().to_owned();
         self.name == other.name && self.digest == other.digest && file(self) == file(other)
+    }
+}
+
+impl Known {
+    /// Says whether a skill has the very text that it was found with.
+    fn has_same_text(&self, workspace: &Workspace) -> bool {
+        self.judged.skill.as_ref().is_some_and(|skill| {
+            text::read(workspace, &skill.file).is_ok_and(|read| read.digest == skill.digest)
+        })
     }
 }
 
@@ -189,10 +198,18 @@ fn look(
 ) -> Known {
     let sign = sign(workspace, root.1, name);
     let is_same = before.as_ref().is_some_and(|known| known.sign == sign);
-    match before {
-        Some(known) if is_same && known.is_settled => known,
-        _ => Known { sign, is_settled: is_same, judged: judge(workspace, root, name) },
-    }
+    let judged = match before {
+        Some(known) if is_same && (known.is_settled || known.has_same_text(workspace)) => {
+            return Known { is_settled: true, ..known };
+        }
+        before => {
+            let now = judge(workspace, root, name);
+            let was = before.map(|known| known.judged).filter(|was| was.skill.is_some());
+            // Somebody may be in the middle of writing it: it is bad once it stays so.
+            was.filter(|_| !is_same && now.skill.is_none()).unwrap_or(now)
+        }
+    };
+    Known { sign, is_settled: is_same, judged }
 }
 
 fn sign(workspace: &Workspace, root: &ResolvedPath, name: &OsStr) -> Sign {
@@ -325,7 +342,7 @@ fn read(
     let skill = Skill {
         name: name.to_owned(),
         description: description.text,
-        declared: front_matter.name().map(str::to_owned),
+        front_matter,
         digest,
         root: (number, root.clone()),
         file,

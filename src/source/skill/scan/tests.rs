@@ -214,6 +214,26 @@ fn too_many_folders_are_told() {
 }
 
 #[test]
+fn a_text_that_is_half_written_is_not_told_of() {
+    let home = Home::new();
+    let mut scanner = Scanner::new(home.workspace(), vec!["skills".to_owned()]);
+    home.skill("a");
+    let good = scanner.scan();
+    home.write("skills/a/SKILL.md", "");
+    assert_eq!(scanner.scan(), good);
+    home.write("skills/a/SKILL.md", "---\nna");
+    assert_eq!(scanner.scan(), good);
+    home.skill("a");
+    assert_eq!(scanner.scan(), good);
+    // What stays so is meant so.
+    home.write("skills/a/SKILL.md", "text");
+    assert_eq!(scanner.scan(), good);
+    let bad = scanner.scan();
+    assert_eq!((names(&bad).len(), told(&bad)[0].0), (0, "INVALID_SKILL"));
+    assert_eq!(scanner.scan(), bad);
+}
+
+#[test]
 fn what_has_changed_is_seen_and_the_rest_is_not_read_again() {
     let home = Home::new();
     let mut scanner = Scanner::new(home.workspace(), vec!["skills".to_owned()]);
