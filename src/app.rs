@@ -106,7 +106,8 @@ impl App {
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
-        let extensions = Extensions::new(wanted, processes.clone(), &registry, &shutdown);
+        let shelf = sources::shelf(&parts);
+        let extensions = Extensions::new(wanted, processes.clone(), &registry, shelf, &shutdown);
         let processes = Processes::new(processes, shutdown.clone());
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
         let skills = skills.map(|skills| (skills, sources::ways(exposure.view(), &policy)));

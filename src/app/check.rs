@@ -59,6 +59,8 @@ pub struct Check {
     pub not_built: Vec<String>,
     /// Why long results, images and files cannot be kept; none where they can.
     pub unkept: Option<String>,
+    /// The tools that nobody can find, one sentence each.
+    pub never_found: Vec<String>,
     /// Settings that concern nothing there is.
     pub idle: Vec<Idle>,
 }
@@ -201,11 +203,15 @@ impl App {
         let idle = self.idle(&said, &servers, catalogue);
         problems.extend(idle.iter().filter_map(|idle| idle.problem.clone()));
         problems.extend(servers.iter().flat_map(misspelt));
+        let lost = deferred.iter().filter(|_| self.exposure().searches_nothing());
+        let never_found: Vec<String> = lost.map(|tool| never_found(tool.definition())).collect();
+        problems.extend(never_found.clone());
         let unkept = self.unkept();
         problems.extend(unkept.clone());
         Check {
             ok: problems.is_empty(),
             problems,
+            never_found,
             idle,
             servers,
             disabled: said.disabled,
@@ -243,6 +249,13 @@ impl App {
         let operator = operator.map(|name| Idle::of("upstream", name));
         rules.chain(groups).chain(allow).chain(deny).chain(operator).collect()
     }
+}
+
+fn never_found(definition: &ToolDefinition) -> String {
+    format!(
+        "the tool `{0}` has to be searched for (`deferred`), and nothing can be: set `context_policy.deferred_tools: true` in the agent file or `--defer auto`, or list it with view.allow",
+        definition.name
+    )
 }
 
 impl Idle {

@@ -15,7 +15,7 @@ use crate::middleware::Middleware;
 use crate::process::{self, Processes};
 use crate::registry::Registry;
 use crate::shutdown::Shutdown;
-use crate::source::python::{self, Python};
+use crate::source::python::{self, Python, Shelf};
 
 /// What a configuration says of them.
 #[derive(Debug)]
@@ -57,12 +57,13 @@ impl Extensions {
         wanted: Wanted,
         processes: process::Config,
         registry: &Arc<Registry>,
+        shelf: Shelf,
         ending: &Shutdown,
     ) -> Self {
         let Wanted { declared, own, middleware, command, python } = wanted;
         let shutdown = Shutdown::new();
         let processes = Processes::new(processes, shutdown.clone());
-        let python = Python::start(python, registry, processes.clone(), &shutdown);
+        let python = Python::start(python, shelf, registry, processes.clone(), &shutdown);
         let runner = Runner {
             native: Native::new(processes, shutdown.clone()),
             environment: command.environment,

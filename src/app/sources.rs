@@ -77,6 +77,12 @@ impl Sources {
     }
 }
 
+/// Returns where files of Python tools are taken from and kept.
+pub(super) fn shelf(parts: &builtin::Parts) -> python::Shelf {
+    let (workspace, artifacts) = (Arc::clone(&parts.workspace), Arc::clone(&parts.artifacts));
+    python::Shelf { workspace, artifacts }
+}
+
 /// Says which ways to skills there are: no other one where the tool that loads them is hidden, and
 /// none around the question or the refusal of a call of it.
 pub(super) fn ways(view: &View, policy: &Policy) -> skill::Ways {

@@ -134,6 +134,18 @@ fn random() -> String {
     format!("{:0RANDOM$x}", rand::random::<u128>())
 }
 
+/// The most characters of a file name's ending that a copy keeps.
+const LONGEST_ENDING: usize = 32;
+
+/// Returns the ending of a file name with its dot, if it is one that an address can have.
+pub fn ending(name: &str) -> String {
+    let Some((_, ending)) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) else {
+        return String::new();
+    };
+    let is_plain = ending.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if is_plain && ending.len() <= LONGEST_ENDING { format!(".{ending}") } else { String::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

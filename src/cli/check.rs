@@ -60,7 +60,7 @@ fn as_text(found: &Found, paint: Paint) -> String {
     if let Some(skills) = &found.skills {
         add_skills(skills, paint, &mut lines);
     }
-    for missing in &found.not_built {
+    for missing in found.not_built.iter().chain(&found.never_found) {
         lines.push(format!("{} {}", paint.bad("failed"), printable(missing)));
     }
     if let Some(unkept) = &found.unkept {
@@ -88,7 +88,7 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     let Cost { bytes, .. } = found.listed;
     lines.push(format!("clients see {}, {bytes} bytes", cost(found.listed)));
-    if found.deferred.tools > 0 {
+    if found.deferred.tools > found.never_found.len() {
         let Cost { bytes, .. } = found.deferred;
         let found = cost(found.deferred);
         lines.push(format!("not listed, but found by tool_search: {found}, {bytes} bytes"));

@@ -13,6 +13,7 @@ mod extension;
 mod host;
 mod interpreter;
 mod package;
+mod shelf;
 mod tool;
 mod wire;
 mod worker;
@@ -25,6 +26,7 @@ use std::time::{Duration, SystemTime};
 use self::extension::{PythonHook, PythonMiddleware};
 use self::host::Host;
 pub use self::package::PACKAGE;
+pub use self::shelf::Shelf;
 use self::tool::PythonTool;
 use self::wire::Described;
 pub use self::wire::Factory;
@@ -94,6 +96,7 @@ impl Python {
     /// Nothing is started where there is nothing to load.
     pub fn start(
         config: Config,
+        shelf: Shelf,
         registry: &Arc<Registry>,
         processes: Processes,
         shutdown: &Shutdown,
@@ -110,7 +113,7 @@ impl Python {
                 // The tools are there again soon, or a call says what is wrong.
                 tracing::error!(%cause, "the Python tools cannot be loaded again");
             }
-            described => was_ready |= publish(&publisher, &loaded, described),
+            described => was_ready |= publish(&publisher, (&loaded, &shelf), described),
         };
         drop(shutdown.spawn("python", Arc::clone(&host).keep(tell)));
         Some(Self { host })
@@ -136,9 +139,13 @@ impl Python {
 }
 
 /// Publishes what was loaded, or why it was not; true if all of it is there.
-fn publish(publisher: &Publisher, host: &Arc<Host>, described: Result<Described, Cause>) -> bool {
+fn publish(
+    publisher: &Publisher,
+    stands_on: (&Arc<Host>, &Shelf),
+    described: Result<Described, Cause>,
+) -> bool {
     let publication = match described {
-        Ok(described) => publication(host, described),
+        Ok(described) => publication(stands_on, described),
         Err(cause) => {
             tracing::error!(%cause, "the Python tools cannot be loaded");
             Publication { state: State::Failed(cause), ..Publication::default() }
@@ -156,7 +163,7 @@ fn publish(publisher: &Publisher, host: &Arc<Host>, described: Result<Described,
     is_ready
 }
 
-fn publication(host: &Arc<Host>, described: Described) -> Publication {
+fn publication((host, shelf): (&Arc<Host>, &Shelf), described: Described) -> Publication {
     let mut diagnostics: Vec<Diagnostic> = described
         .problems
         .iter()
@@ -168,7 +175,7 @@ fn publication(host: &Arc<Host>, described: Described) -> Publication {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for about in described.tools {
         let name = about.name.clone();
-        match PythonTool::new(about, Arc::clone(host)) {
+        match PythonTool::new(about, Arc::clone(host), shelf.clone()) {
             Ok(tool) => tools.push(Arc::new(tool)),
             Err(problem) => diagnostics.push(invalid(&format!("{name}: {problem}"))),
         }

@@ -119,8 +119,36 @@ class Shout(BaseTool):
         return ToolResult(tool_use_id=context.call_id, tool_name="shout", content=content, data={"n": 1})
 
 
+class Draw(BaseTool):
+    definition = ToolDefinition(
+        name="draw", description="Draws.", input_schema={"type": "object"}, capabilities=READ, deferred=True,
+    )
+
+    async def arun(self, params, context):
+        from iris.message import ImageBlock
+        from iris.tools import ToolArtifact
+        assert context.metadata["run_id"] == context.session_id
+        assert context.metadata["activation_id"] == context.call_id
+        path = Path(context.workspace_root, "drawn.txt")
+        seen = context.read_state.get(path) is not None
+        path.write_text("as text")
+        context.read_state.update(path)
+        image = ImageBlock(data=PNG, mime_type="image/png", name="dot.png")
+        artifact = ToolArtifact(path=path, preview="as")
+        return ToolResult(tool_use_id="", tool_name="", content=[image], artifact=artifact, data={"seen": seen})
+
+
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
 def register(registry):
     registry.register(Shout())
+
+
+def register_draw(registry):
+    registry.register(Draw())
 "#;
 
 const AGENT: &str = r#"
@@ -311,4 +339,33 @@ fn what_cannot_be_loaded_is_told_with_its_place_and_the_way_out() {
     let raised = iris(&arguments, &["check", "--json"], &interpreter());
     let found: Value = serde_json::from_str(&raised.stdout).unwrap();
     assert!(found["problems"][0].as_str().unwrap().contains("RuntimeError: not today"), "{found}");
+}
+
+#[test]
+fn images_and_files_reach_the_client_and_what_was_read_is_remembered() {
+    let with_draw = AGENT.replace("\"mine:register\"", "\"mine:register_draw\"");
+    let (home, arguments) = agent(TOOLS, &with_draw);
+    // Nobody can search for it, which `check` tells.
+    let checked = iris(&arguments, &["check"], &interpreter());
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(checked.stdout.contains("the tool `draw` has to be searched for"), "{checked:?}");
+
+    let mut session = session(&arguments, &["--defer", "auto"]);
+    session.call("tool_search", &json!({"queries": ["draw"]}));
+    let drawn = session.call("draw", &json!({}));
+    let block = &drawn["content"][0];
+    assert_eq!(
+        (&block["type"], &block["mimeType"]),
+        (&json!("image"), &json!("image/png")),
+        "{drawn}"
+    );
+    let about = &drawn["_meta"]["iris/result"];
+    assert_eq!(about["data"]["seen"], false, "{drawn}");
+    assert_eq!(about["artifact"]["path"], home.path("workspace/drawn.txt"), "{drawn}");
+    let uri = about["artifact"]["uri"].as_str().expect("an address");
+    home.write("workspace/drawn.txt", "changed since");
+    let read = session.request("resources/read", &json!({"uri": uri}));
+    assert_eq!(read["result"]["contents"][0]["text"], "as text", "{read}");
+    let again = session.call("draw", &json!({}));
+    assert_eq!(again["_meta"]["iris/result"]["data"]["seen"], true, "{again}");
 }

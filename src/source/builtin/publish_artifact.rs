@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Parts;
 use super::on_thread::on_thread;
 use super::reach::Reach;
+use crate::artifact::name::ending;
 use crate::artifact::{ArtifactStore, Owner};
 use crate::tool::{
     CallContext, Capability, Failure, Retention, ToolDefinition, ToolError, ToolResult, TypedTool,
@@ -18,9 +19,6 @@ use crate::workspace::{FILE_NOT_FOUND, FileError, one_line};
 const DESCRIPTION: &str = "\
 Hands a file of the workspace over to the user: keeps a copy of it as it is now, under an address \
 that the user's client can read. The file must exist; later changes to it don't change the copy.";
-
-/// The most characters of a file name's ending that a copy keeps.
-const LONGEST_ENDING: usize = 32;
 
 /// Publishes files.
 #[derive(Debug)]
@@ -89,15 +87,6 @@ fn publish(
     let mut artifact = saved.artifact(&mime_type, preview);
     artifact.name = Some(name);
     Ok(ToolResult { artifact: Some(artifact), ..ToolResult::text(text) })
-}
-
-/// Returns the ending of a file name with its dot, if it is one that an address can have.
-fn ending(name: &str) -> String {
-    let Some((_, ending)) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) else {
-        return String::new();
-    };
-    let is_plain = ending.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if is_plain && ending.len() <= LONGEST_ENDING { format!(".{ending}") } else { String::new() }
 }
 
 fn schema() -> Value {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::host::{self, Host};
+use super::shelf::Shelf;
 use super::wire::{About, Ask, Context};
 use super::worker::Answer;
 use crate::tool::result::EXECUTION_ERROR;
@@ -19,10 +20,11 @@ use crate::tool::{
 pub(super) struct PythonTool {
     definition: ToolDefinition,
     host: Arc<Host>,
+    shelf: Shelf,
 }
 
 impl PythonTool {
-    pub(super) fn new(about: About, host: Arc<Host>) -> Result<Self, String> {
+    pub(super) fn new(about: About, host: Arc<Host>, shelf: Shelf) -> Result<Self, String> {
         let name = ToolName::parse(&about.name).map_err(|error| error.to_string())?;
         let schema = InputSchema::compile(about.input_schema).map_err(|error| error.to_string())?;
         let mut definition = ToolDefinition::new(name, about.description, schema)
@@ -53,7 +55,7 @@ impl PythonTool {
             }
         };
         definition.metadata = said(about.metadata);
-        Ok(Self { definition, host })
+        Ok(Self { definition, host, shelf })
     }
 }
 
@@ -101,7 +103,7 @@ impl Tool for PythonTool {
         };
         match answer {
             Ok(Answer::Said(said)) => Ok(match (said.result, said.failure) {
-                (Some(result), None) => (*result).into(),
+                (Some(result), None) => self.shelf.keep((*result).into(), cx).await,
                 (_, Some(failed)) => Failure::from(*failed).into(),
                 _ => unknown().into(),
             }),

@@ -60,6 +60,14 @@ pub(super) struct Context<'a> {
     agent_id: &'a str,
     workspace_root: &'a std::path::Path,
     tool_timeout_seconds: Option<f64>,
+    metadata: Metadata<'a>,
+}
+
+/// What Iris keeps beside it.
+#[derive(Debug, Serialize)]
+struct Metadata<'a> {
+    run_id: Option<&'a str>,
+    activation_id: Option<&'a str>,
 }
 
 /// A call as middleware sees it.
@@ -179,6 +187,10 @@ impl<'a> Context<'a> {
             agent_id: &cx.agent_id,
             workspace_root: cx.workspace.as_path(),
             tool_timeout_seconds: cx.time_limit.map(|limit| limit.as_secs_f64()),
+            metadata: Metadata {
+                run_id: cx.run_id.as_deref(),
+                activation_id: cx.activation_id.as_deref(),
+            },
         }
     }
 }
