@@ -2,8 +2,9 @@
 
 pub mod check;
 mod error;
-mod hooks;
+mod extensions;
 pub mod report;
+mod sources;
 
 use std::io;
 use std::sync::Arc;
@@ -14,8 +15,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::hooks::{Hooked, Wanted};
+use self::extensions::{Extensions, Wanted};
 use self::report::Report;
+use self::sources::{Plans, Sources};
 use crate::activity::{Activity, Who};
 use crate::artifact::{self, ArtifactStore, StoreError};
 use crate::config::{Config, OnFailure};
@@ -24,20 +26,20 @@ use crate::executor::{self, Executor, Requested};
 use crate::exposure::names::Names;
 use crate::exposure::{Exposure, Resolved};
 use crate::permission::{Approver, Idle, Policy, Rules};
-use crate::process::{self, Grace, Processes};
+use crate::process::{self, Processes};
 use crate::registry::view::View;
 use crate::registry::{NameConflict, Publication, Registry, State};
 use crate::server::{self, Gateway, Parts, http, project, stdio};
 use crate::session::Sessions;
 use crate::shutdown::{Drained, Shutdown};
 use crate::source::builtin;
-use crate::source::python::{self, Python};
-use crate::source::upstream::Upstreams;
+use crate::source::skill::{self, Skills};
 use crate::tool::{Arguments, CallContext, Era, Interrupt, Presence, SessionId, Tool, ToolResult};
 use crate::workspace::Workspace;
 
 pub use self::error::StartError;
 pub use crate::registry::Catalogue;
+pub use crate::source::python::PACKAGE as PYTHON_PACKAGE;
 
 /// How long a run may take to end before what is left of it is left behind.
 const GRACE: Duration = Duration::from_secs(10);
@@ -49,9 +51,8 @@ const LAST_HOOKS: Duration = Duration::from_secs(7);
 pub struct App {
     gateway: Gateway,
     registry: Arc<Registry>,
-    python: Option<Python>,
-    upstreams: Upstreams,
-    hooked: Hooked,
+    extensions: Extensions,
+    sources: Sources,
     http: Option<http::Bound>,
     stdio: bool,
     on_failure: OnFailure,
@@ -71,7 +72,7 @@ impl App {
         let Config {
             workspace,
             builtin,
-            python,
+            skills,
             upstream,
             artifacts,
             context,
@@ -85,7 +86,6 @@ impl App {
             stdio,
             on_failure,
             tools: theirs,
-            middleware,
             ..
         } = config;
         // First of all: nothing is served that cannot be recorded.
@@ -106,30 +106,30 @@ impl App {
         let made = made(&builtin, &parts)?;
         publish_own(&registry, [made, theirs, context, exposure.tools()].concat())?;
         let http = OptionFuture::from(http.map(http::bind)).await.transpose()?;
-        let hooked = Hooked::new(wanted, processes.clone(), &shutdown);
+        let extensions = Extensions::new(wanted, processes.clone(), &registry, &shutdown);
         let processes = Processes::new(processes, shutdown.clone());
-        let kept = (Arc::clone(&artifacts), Arc::clone(&sessions));
-        let python = Python::start(python, &registry, processes.clone(), &shutdown);
-        let upstreams = Upstreams::start(upstream, &registry, processes, kept, &shutdown);
         let (rules, policy) = (permission.rules.clone(), Policy::new(permission));
+        let skills = skills.map(|skills| (skills, sources::ways(exposure.view(), &policy)));
+        let plans = Plans { skills, upstream };
+        let sources = Sources::start(plans, &parts, &registry, processes, &shutdown);
         let executor = Executor::new(executor::Config {
             policy,
-            hooks: hooked.hooks.clone(),
-            middleware,
+            hooks: extensions.hooks.clone(),
+            middleware: extensions.middleware.clone(),
             breaker,
             activity,
             artifacts: Some(Arc::clone(&artifacts)),
             tasks: shutdown.tasks().clone(),
         });
-        let runs = hooked.runs.clone();
+        let runs = extensions.runs.clone();
         let parts = Parts { exposure, executor, sessions, artifacts, runs, shutdown };
         let gateway = Gateway::new(server, parts);
-        Ok(Self { gateway, registry, python, upstreams, hooked, http, stdio, on_failure, rules })
+        Ok(Self { gateway, registry, extensions, sources, http, stdio, on_failure, rules })
     }
 
     /// Returns the hooks, in order: each one's name, and its event in brackets.
     pub fn hooks(&self) -> Vec<String> {
-        self.hooked.hooks.told()
+        self.extensions.hooks.told()
     }
 
     /// Returns the URL of the HTTP endpoint, if there is one.
@@ -199,6 +199,11 @@ impl App {
         self.gateway.parts().exposure.names(catalogue)
     }
 
+    /// Returns the skills that there are now.
+    pub fn skills(&self) -> Vec<skill::About> {
+        self.sources.skills.as_ref().map(Skills::about).unwrap_or_default()
+    }
+
     /// Returns the operator's rules that concern no tool.
     pub fn idle_rules(&self, catalogue: &Catalogue) -> Vec<Idle> {
         idle_rules(&self.rules, self.exposure(), catalogue)
@@ -208,7 +213,7 @@ impl App {
     ///
     /// A required upstream that failed is an error where the run is to end with it.
     pub async fn settled(&self) -> Result<Arc<Catalogue>, StartError> {
-        with_required(self.registry.settled().await, &self.upstreams, self.on_failure)
+        with_required(self.registry.settled().await, &self.sources, self.on_failure)
     }
 
     /// Serves until the client is gone, a signal comes, or a required upstream fails.
@@ -263,13 +268,13 @@ impl App {
     /// Waits for a required upstream to fail while any source is starting; others are not waited
     /// for then.
     fn failed(&self) -> impl Future<Output = StartError> + use<> {
-        let (registry, upstreams, on_failure) =
-            (Arc::clone(&self.registry), self.upstreams.clone(), self.on_failure);
+        let (registry, sources, on_failure) =
+            (Arc::clone(&self.registry), self.sources.clone(), self.on_failure);
         async move {
             let is_known = |catalogue: &Catalogue| {
-                catalogue.is_settled() || required_failure(&upstreams, catalogue).is_some()
+                catalogue.is_settled() || sources.required_failure(catalogue).is_some()
             };
-            match with_required(registry.until(is_known).await, &upstreams, on_failure) {
+            match with_required(registry.until(is_known).await, &sources, on_failure) {
                 Err(error) => error,
                 Ok(_) => std::future::pending().await,
             }
@@ -280,20 +285,15 @@ impl App {
     pub async fn end(self) {
         let now = Instant::now();
         let until = now + GRACE;
-        let Self { gateway, hooked, upstreams, python, .. } = self;
+        let Self { gateway, extensions, sources, .. } = self;
         let shutdown = &gateway.parts().shutdown;
         shutdown.cancel();
-        let hooks = async {
-            hooked.end(now + LAST_HOOKS).await;
-            // Not before, since some of them are in Python.
-            if let Some(python) = python {
-                python.stop().await;
-            }
-        };
-        let stopped = async { tokio::join!(upstreams.stop(Grace::default()), hooks) };
+        let beside = extensions.shutdown.clone();
+        let extensions = extensions.end(now + LAST_HOOKS);
+        let stopped = async { tokio::join!(sources.stop(), extensions) };
         // Out of time, they are among the tasks that are left.
         drop(tokio::time::timeout_at(until, stopped).await);
-        for rest in [&hooked.shutdown, shutdown] {
+        for rest in [&beside, shutdown] {
             let time = until.saturating_duration_since(Instant::now());
             if let Drained::Left(tasks) = rest.drain(time).await {
                 tracing::warn!(tasks, "some tasks did not end in time");
@@ -443,27 +443,15 @@ fn visible_context_tools(
 /// Refuses a catalogue without a required upstream where the run is to end with that.
 fn with_required(
     catalogue: Arc<Catalogue>,
-    upstreams: &Upstreams,
+    sources: &Sources,
     on_failure: OnFailure,
 ) -> Result<Arc<Catalogue>, StartError> {
     if on_failure == OnFailure::Stop
-        && let Some(error) = required_failure(upstreams, &catalogue)
+        && let Some(error) = sources.required_failure(&catalogue)
     {
         return Err(error);
     }
     Ok(catalogue)
-}
-
-/// Returns the first source that is required and failed, and why.
-///
-/// Python tools are always required: the agent's file has nothing to say otherwise.
-fn required_failure(upstreams: &Upstreams, catalogue: &Catalogue) -> Option<StartError> {
-    let python = catalogue.sources().iter().find_map(|source| match &source.state {
-        State::Failed(cause) if source.source == python::SOURCE => Some(cause.to_string()),
-        _ => None,
-    });
-    let required = |(server, reason)| StartError::Required { server, reason };
-    python.map(StartError::Python).or_else(|| upstreams.required_failure(catalogue).map(required))
 }
 
 /// Refuses what this version would leave out.

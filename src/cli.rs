@@ -6,6 +6,8 @@ mod completions;
 mod flags;
 mod init;
 mod man;
+mod package;
+mod scaffold;
 mod schema;
 mod search;
 mod serve;
@@ -47,8 +49,10 @@ enum Command {
     Search(search::Search),
     /// Call one tool, through everything a client's call goes through.
     Call(call::Call),
-    /// Make a folder with an agent file and an MCP file to begin with.
+    /// Make a folder with an agent to begin with: tools, hooks, a middleware and a skill.
     Init(init::Init),
+    /// Write the Python package `iris` that tools import, for editors and unit tests.
+    Package(package::Package),
     /// Print the JSON schema of a file, for editors.
     Schema(schema::Schema),
     /// Print completions for a shell.
@@ -102,6 +106,7 @@ pub fn run() -> ExitCode {
         Command::Completions(completions) => return finish(completions.run::<Cli>()),
         Command::Man(man) => return finish(man.run::<Cli>()),
         Command::Init(init) => return finish(init.run()),
+        Command::Package(package) => return finish(package.run()),
         Command::Schema(schema) => return finish(schema.run()),
         Command::Serve(_)
         | Command::Check(_)
@@ -124,6 +129,7 @@ pub fn run() -> ExitCode {
                 Command::Completions(_)
                 | Command::Man(_)
                 | Command::Init(_)
+                | Command::Package(_)
                 | Command::Schema(_) => Ok(Exit::Ok),
             }
         };
@@ -211,7 +217,10 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::Start(
-                StartError::Required { .. } | StartError::Python(_) | StartError::Serve(_),
+                StartError::Required { .. }
+                | StartError::Python(_)
+                | StartError::Skills(_)
+                | StartError::Serve(_),
             )
             | Self::Output(_) => Exit::Failed,
             Self::Config(_) | Self::Start(_) | Self::Usage(_) => Exit::Configuration,

@@ -38,6 +38,7 @@ use crate::permission;
 use crate::server::http::auth::{Tokens, TokensError};
 use crate::server::{self, ApprovalMode};
 use crate::source::python as python_tools;
+use crate::source::skill;
 use crate::source::upstream::native::Keep;
 use crate::source::upstream::{self, config as mcp};
 use crate::tool::{BadPattern, Presence, Tool};
@@ -67,6 +68,8 @@ pub struct Config {
     pub builtin: Vec<String>,
     /// The Python tools, and what runs them.
     pub python: python_tools::Config,
+    /// Where skills are, unless they are off.
+    pub skills: Option<skill::Config>,
     /// The upstream servers.
     pub upstream: upstream::Config,
     /// What is kept in files, and where.
@@ -236,10 +239,10 @@ impl Config {
         };
         let mut files = agent.as_ref().and_then(Agent::mcp).into_iter().collect::<Vec<_>>();
         files.extend(mcp_files.iter().map(|file| (file.clone(), mcp::Overrides::new())));
-        let keep = settings.artifacts.keep(agent.is_some());
         let upstream = upstreams(&settings, files, &workspace, host, on_failure)
             .map_err(|error| bad_servers(agent.as_ref(), (&settings, &mcp_files), error))?;
-        let upstream = upstream::Config { keep, ..upstream };
+        let upstream =
+            upstream::Config { keep: settings.artifacts.keep(agent.is_some()), ..upstream };
         let artifacts = artifacts(&settings, agent.as_ref(), &workspace, host);
         let defer = settings.discovery.defer(agent.as_ref().map(Agent::defers));
         let context = recorded(settings.context.or(agent.as_ref().map(Agent::context)), defer);
@@ -248,7 +251,6 @@ impl Config {
         let approval = approval(settings.approval.mode, only_mcp);
         let mut permission = agent.as_ref().map(Agent::permissions).unwrap_or_default();
         permission.rules = rules(&settings.approval)?;
-        let idle = settings.limits.session_idle_seconds;
         let server = server::Config {
             approval,
             agent_id: agent.as_ref().and_then(Agent::name).unwrap_or_default().to_owned(),
@@ -256,6 +258,7 @@ impl Config {
             ..serving(&settings, workspace.clone())
         };
         Ok(Self {
+            skills: Agent::skills(agent.as_ref(), &workspace)?,
             workspace,
             python: settings.python.config(agent.as_ref(), host, server.max_message_bytes),
             builtin: builtin(agent.as_ref(), &mcp_files),
@@ -271,7 +274,7 @@ impl Config {
             },
             breaker: settings.breaker.map(settings::Breaker::config),
             activity: activity::Config { file: settings.activity.file.clone() },
-            session_idle: idle.map_or(SESSION_IDLE, settings::Seconds::duration),
+            session_idle: session_idle(&settings),
             server,
             stdio: settings.stdio.unwrap_or(http.is_none()),
             http,
@@ -351,6 +354,11 @@ fn rules(said: &settings::ApprovalSettings) -> Result<permission::Rules, ConfigE
         Globs::rules(said.ask.as_ref(), "--ask")?,
         Globs::rules(said.forbid.as_ref(), permission::FORBID)?,
     ))
+}
+
+/// Says how long a session of the newer era lasts without a request.
+fn session_idle(settings: &Settings) -> Duration {
+    settings.limits.session_idle_seconds.map_or(SESSION_IDLE, settings::Seconds::duration)
 }
 
 /// Says how clients are served, as far as that does not depend on the files.

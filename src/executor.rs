@@ -217,7 +217,8 @@ impl Executor {
             Body::new(Arc::clone(call), cx.clone(), self.breaker.clone(), self.tasks.clone());
         let seen = body.seen();
         let middleware = Arc::clone(&self.middleware);
-        let chain = Chain::new(middleware, frozen.clone(), Box::new(body), self.tasks.clone());
+        let (body, cancelled) = (Box::new(body), cx.cancelled.clone());
+        let chain = Chain::new(middleware, frozen.clone(), body, self.tasks.clone(), cancelled);
         let mut result = chain.run().await?;
         // Only real after-hooks may speak here.
         result.hook_feedback.clear();

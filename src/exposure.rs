@@ -31,6 +31,7 @@ use crate::registry::view::View;
 use crate::registry::{Catalogue, Registry, State};
 use crate::session::Session;
 use crate::shutdown::beside_others;
+use crate::tool::suffix::worded;
 use crate::tool::{
     Arguments, Era, ErrorCode, Failure, InputSchema, Presence, Tool, ToolDefinition, ToolName,
     ToolResult,
@@ -304,14 +305,19 @@ impl Exposure {
     ///
     /// A client goes on with what it was shown when another server makes the list too long.
     fn remember(&self, catalogue: &Catalogue, session: &Session, surface: &Surface) {
-        if surface.is_deferring() || !matches!(self.config.defer, Defer::Auto { .. }) {
+        if surface.is_deferring() {
             return;
         }
         let shown = catalogue.tools().iter().map(|tool| tool.definition());
-        let shown = shown.filter(|tool| tool.origin.is_some() && self.is_shown(tool, surface));
+        let shown = shown.filter(|tool| self.may_be_deferred(tool) && self.is_shown(tool, surface));
         for definition in shown {
             session.reveal(definition.name.as_str());
         }
+    }
+
+    /// Says whether a tool that is listed may have to be searched for in a later snapshot.
+    fn may_be_deferred(&self, definition: &ToolDefinition) -> bool {
+        definition.origin.is_some() && matches!(self.config.defer, Defer::Auto { .. })
     }
 
     /// Returns the tools that there are, those that have to be searched for among them.
@@ -347,8 +353,7 @@ impl Exposure {
             return inner.map_err(|why| Unresolved::Refused(why.into_failure(&name)));
         }
         if self.is_callable(tool.definition(), session, &surface) {
-            if tool.definition().origin.is_some() && matches!(self.config.defer, Defer::Auto { .. })
-            {
+            if self.may_be_deferred(tool.definition()) {
                 session.reveal(tool.definition().name.as_str());
             }
             let (tool, name) = (Arc::clone(tool), name.to_owned());
@@ -400,10 +405,6 @@ fn prefix(server: &str) -> String {
     format!("mcp__{}__", worded(server))
 }
 
-fn worded(name: &str) -> String {
-    name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect()
-}
-
 /// Finds the server that is not there and would have a tool of this name.
 fn missing(catalogue: &Catalogue, name: &str) -> Option<Missing> {
     let absent = catalogue.sources().iter().filter_map(|source| {
@@ -425,8 +426,8 @@ fn missing(catalogue: &Catalogue, name: &str) -> Option<Missing> {
 fn undisclosed(definition: &ToolDefinition, names: &Names) -> Failure {
     let wire = names.wire(definition);
     let own = definition.origin.as_ref().map_or(wire, |origin| origin.tool.as_str());
-    let words: Vec<&str> = own.split(|sign: char| !sign.is_alphanumeric()).collect();
-    let words = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let words = own.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.collect::<Vec<_>>().join(" ");
     let message = format!(
         "{wire} has not been disclosed yet; call tool_search first, for instance for \"{words}\""
     );

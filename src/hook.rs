@@ -65,6 +65,9 @@ pub trait Hook: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Waits until it can be asked, which does not count in its time.
+    async fn ready(&self) {}
+
     /// Says how long it may go on when its time is up, to end in order what it has started.
     fn tidies_up_in(&self) -> Duration {
         Duration::ZERO
@@ -357,6 +360,7 @@ impl Hooks {
         registration: &Registration,
         answer: impl Future<Output = Result<T, HookError>> + Send + 'static,
     ) -> Result<T, HookError> {
+        registration.hook.ready().await;
         let task = AbortOnDropHandle::new(self.tasks.spawn(answer));
         let limit = registration.timeout.saturating_add(registration.hook.tidies_up_in());
         match tokio::time::timeout(limit, task).await {

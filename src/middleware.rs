@@ -17,9 +17,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::tool::result::EXECUTION_ERROR;
@@ -27,6 +29,11 @@ use crate::tool::{Call, ErrorCode, Failure, Interrupt, ToolResult};
 
 /// A wrapper failed before the body was started.
 pub const MIDDLEWARE_ERROR: ErrorCode = ErrorCode::new("MIDDLEWARE_ERROR");
+
+/// How long the wrappers of a cancelled call may take to come to an end by themselves.
+///
+/// More than a body, whose end they wait for.
+const CANCEL_GRACE: Duration = Duration::from_secs(6);
 
 /// Wraps the body of every ordinary call; the first registered is the outermost.
 ///
@@ -87,6 +94,8 @@ pub struct Chain {
     middleware: Arc<[Arc<dyn Middleware>]>,
     call: Call,
     innermost: Box<dyn Innermost>,
+    /// Cancelled when the caller has given up.
+    cancelled: CancellationToken,
     /// Owns what was started, so that a wrapper cannot stop it by dropping its future.
     tasks: TaskTracker,
 }
@@ -149,8 +158,9 @@ impl Chain {
         call: Call,
         innermost: Box<dyn Innermost>,
         tasks: TaskTracker,
+        cancelled: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { middleware, call, innermost, tasks })
+        Arc::new(Self { middleware, call, innermost, cancelled, tasks })
     }
 
     /// Runs the chain from the outermost wrapper on.
@@ -169,12 +179,19 @@ impl Chain {
             let frame = Arc::new(Frame::default());
             let next =
                 Next { chain: Arc::clone(&self), index: index + 1, frame: Arc::clone(&frame) };
-            let task = {
+            let mut task = {
                 let chain = Arc::clone(&self);
                 let middleware = Arc::clone(&middleware);
                 self.tasks.spawn(async move { middleware.wrap(&chain.call, next).await })
             };
-            let wrapped = task.await.unwrap_or_else(|error| {
+            let wrapped = tokio::select! {
+                wrapped = &mut task => wrapped,
+                () = given_up(&self.cancelled) => {
+                    task.abort();
+                    return Err(Interrupt::Cancelled);
+                }
+            };
+            let wrapped = wrapped.unwrap_or_else(|error| {
                 Err(MiddlewareError::Failed(format!(
                     "the middleware {middleware:?} panicked: {error}"
                 )))
@@ -233,6 +250,12 @@ impl Frame {
             Downstream::Outlived(outcome)
         }
     }
+}
+
+/// Waits until a wrapper has had its time after the caller gave up.
+async fn given_up(cancelled: &CancellationToken) {
+    cancelled.cancelled().await;
+    tokio::time::sleep(CANCEL_GRACE).await;
 }
 
 async fn received(outcome: &mut watch::Receiver<Option<Outcome>>) -> Outcome {

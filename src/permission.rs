@@ -22,9 +22,6 @@ pub const PERMISSION_ERROR: ErrorCode = ErrorCode::new("PERMISSION_ERROR");
 /// A person was asked and said no.
 pub const USER_REJECTED: ErrorCode = ErrorCode::new("USER_REJECTED");
 
-/// The rule of a decision to ask that an operator's own rule has made.
-const ASKED_FOR: &str = "--ask";
-
 /// What the operator allows without asking.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -171,10 +168,10 @@ impl Policy {
         }
         if let Some(rule) = rules.asks(tool) {
             let reason = format!("the operator wants this tool to be asked for ({rule})");
-            return Decision::ask(ASKED_FOR, reason);
+            return Decision::ask(rules::ASK, reason);
         }
         if decision.effect == Effect::RequireHuman && rules.permits(tool) {
-            return Decision::allow("--permit");
+            return Decision::allow(rules::PERMIT);
         }
         decision
     }
@@ -299,7 +296,7 @@ impl Grants for NoGrants {
 impl Request {
     /// Says whether a rule of the operator's own wants the call to be asked for.
     pub fn is_asked_for(&self) -> bool {
-        self.rule == ASKED_FOR
+        self.rule == rules::ASK
     }
 
     /// Says which setting would let the call run unasked.

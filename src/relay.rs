@@ -44,6 +44,8 @@ pub struct Offers {
     pub templates: Vec<Entry>,
     /// Whether it can be asked for resources, listed or not.
     pub reads: bool,
+    /// Whether it has skills, and can be asked about them.
+    pub skills: bool,
 }
 
 /// An entry of a list, as its source has it.

@@ -23,6 +23,7 @@ mod relayed;
 mod relays;
 mod resources;
 mod served;
+mod skills;
 pub mod stdio;
 mod ticket;
 mod turned_away;
@@ -39,8 +40,9 @@ use futures_util::FutureExt as _;
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CustomResult, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscribeRequestParams,
     SubscriptionFilter, Tool as WireTool, UnsubscribeRequestParams,
 };
@@ -389,6 +391,35 @@ impl ServerHandler for Gateway {
         Ok(read.into())
     }
 
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let page = guarded(self.skills(cursor.as_deref(), &context)).await?;
+        Ok(envelope::skills(page))
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let reply = guarded(self.skill(&request.uri, &context)).await?;
+        envelope::skill(reply)
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let ReadResourceDirectoryRequestParams { uri, cursor, .. } = request;
+        let page = guarded(self.directory(&uri, cursor.as_deref(), &context)).await?;
+        Ok(envelope::resources(page))
+    }
+
     #[expect(deprecated, reason = "the older era has it")]
     async fn set_level(
         &self,
@@ -435,6 +466,8 @@ impl ServerHandler for Gateway {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(served::unread(&request.method, caller::era(&context)))
+        let catalogue = self.shared.parts.exposure.registry().snapshot();
+        let has_skills = !catalogue.offered().skilled().is_empty();
+        Err(served::unread(&request.method, caller::era(&context), has_skills))
     }
 }

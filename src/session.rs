@@ -202,7 +202,9 @@ impl Session {
 
     /// Notes that a search has disclosed a tool; true if it was not disclosed before.
     pub fn reveal(&self, canonical: &str) -> bool {
-        self.revealed.lock().unwrap_or_else(PoisonError::into_inner).insert(canonical.to_owned())
+        let mut revealed = self.revealed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most are known: nothing is copied for those.
+        !revealed.contains(canonical) && revealed.insert(canonical.to_owned())
     }
 
     /// Returns whether a search has disclosed a tool.

@@ -2,4 +2,5 @@
 
 pub mod builtin;
 pub mod python;
+pub mod skill;
 pub mod upstream;

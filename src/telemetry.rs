@@ -14,8 +14,9 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 pub const SERVER_FILTER: &str = "info";
 /// What any other command logs unless said otherwise: what went wrong.
 ///
-/// What is wrong with upstream servers and Python tools they report themselves.
-pub const COMMAND_FILTER: &str = "warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off";
+/// What is wrong with upstream servers, Python tools and skills they report themselves.
+pub const COMMAND_FILTER: &str =
+    "warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off,iris_mcp::source::skill=off";
 
 /// What our own lines are logged under.
 const OURS: &str = "iris_mcp";
@@ -210,7 +211,7 @@ mod tests {
             (SERVER_FILTER, "error,iris_mcp=info"),
             (
                 COMMAND_FILTER,
-                "error,iris_mcp=warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off",
+                "error,iris_mcp=warn,iris_mcp::source::upstream=off,iris_mcp::source::python=off,iris_mcp::source::skill=off",
             ),
             ("info", "error,iris_mcp=info"),
             ("TRACE", "error,iris_mcp=trace"),

@@ -8,6 +8,7 @@
 //! handles where that is missing). What was read is observed on the very handle it was read from.
 
 pub mod folder;
+pub mod look;
 pub mod mutate;
 pub mod read_state;
 pub mod walk;
@@ -25,6 +26,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use nix::fcntl::OFlag;
 
 pub use self::lock::LockedFile;
+pub use self::look::{Is, Seen, Stamp};
 pub use self::mutate::FILE_OPERATION_CANCELLED;
 pub use self::read_state::{FILE_NOT_READ, Observation, ReadState, STALE_FILE_STATE};
 pub use self::walk::{Candidate, Found, Unreadable, Walk};

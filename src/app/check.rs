@@ -13,9 +13,11 @@ use crate::permission::FORBID;
 use crate::registry::view::View;
 use crate::registry::{Catalogue, Cause, Diagnostic, SourceStatus, State};
 use crate::server::list;
+use crate::source::skill;
 use crate::source::upstream::about::{About, Reached};
 use crate::source::upstream::clients::Scope;
-use crate::tool::{Patterns, Tool, ToolDefinition};
+use crate::tool::suffix::worded;
+use crate::tool::{Tool, ToolDefinition};
 
 /// What the settings say, as far as it can turn out to mean nothing.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub struct Check {
     pub servers: Vec<Server>,
     /// Those that are switched off.
     pub disabled: Vec<String>,
+    /// The skills, unless they are off.
+    pub skills: Option<Skills>,
     /// Our own tools that clients see.
     pub own_tools: Vec<String>,
     /// The hooks, in order, each with its event.
@@ -96,6 +100,27 @@ pub struct Server {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// The skills of the workspace.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skills {
+    /// Those that can be loaded.
+    pub there: Vec<skill::About>,
+    /// Which one is missing that must be there.
+    pub error: Option<String>,
+    /// What was left out, and what is odd.
+    pub diagnostics: Vec<Placed>,
+}
+
+/// A diagnostic with the file that it is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct Placed {
+    /// What is wrong.
+    #[serde(flatten)]
+    pub diagnostic: Diagnostic,
+    /// Where, as file, line and column as far as that is known.
+    pub place: Option<String>,
+}
+
 /// What a list of tools costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
@@ -133,9 +158,9 @@ pub struct Idle {
     pub setting: String,
     /// What it names.
     pub value: String,
-    /// Whether a person believes by it that something is kept away which is not.
+    /// What is wrong, where a person believes that it keeps something away.
     #[serde(skip)]
-    protects: bool,
+    pub problem: Option<String>,
 }
 
 impl Said {
@@ -164,13 +189,17 @@ impl App {
         let mut deferred = self.exposure().all(catalogue);
         deferred.retain(hidden);
         let lists = Lists { listed: &tools, deferred: &deferred, names: &names };
-        let servers = servers(&self.upstreams.about(), catalogue, lists);
+        let of_skills = self.sources.of_skills(catalogue);
+        let servers = servers(&self.sources.upstreams.about(), catalogue, lists, of_skills);
         let own = tools.iter().map(|tool| tool.definition()).filter(|tool| tool.origin.is_none());
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
+        let skills = of_skills.map(|source| skills(self.skills(), source));
+        let missing = skills.iter().filter_map(|skills| skills.error.as_ref());
+        problems.extend(missing.map(|error| format!("{} failed: {error}", skill::SOURCE)));
         let idle = self.idle(&said, &servers, catalogue);
-        problems.extend(idle.iter().filter_map(|idle| idle.problem(&said.disabled)));
+        problems.extend(idle.iter().filter_map(|idle| idle.problem.clone()));
         problems.extend(servers.iter().flat_map(misspelt));
         let unkept = self.unkept();
         problems.extend(unkept.clone());
@@ -180,6 +209,7 @@ impl App {
             idle,
             servers,
             disabled: said.disabled,
+            skills,
             own_tools,
             hooks: self.hooks(),
             listed: cost(&tools, &names),
@@ -193,54 +223,49 @@ impl App {
 
     fn idle(&self, said: &Said, servers: &[Server], catalogue: &Catalogue) -> Vec<Idle> {
         let rules = self.idle_rules(catalogue).into_iter();
-        let rules = rules.map(|idle| {
-            let protects = idle.flag == FORBID;
-            Idle { setting: idle.flag.to_owned(), value: idle.glob, protects }
+        let rules = rules.map(|idle| match idle.flag {
+            FORBID => Idle::in_vain(FORBID, &idle.glob, &said.disabled),
+            flag => Idle::of(flag, &idle.glob),
         });
         let View { include_groups, allow, deny } = &said.view;
         let definitions = || catalogue.tools().iter().map(|tool| tool.definition());
-        let of_view = |setting: &str, patterns: &Patterns, protects| {
-            let unused = patterns.unused(definitions().flat_map(ToolDefinition::spellings));
-            let idle =
-                |value: &str| Idle { setting: setting.into(), value: value.into(), protects };
-            unused.into_iter().map(idle).collect::<Vec<_>>()
-        };
+        let spellings = || definitions().flat_map(ToolDefinition::spellings);
+        let allow = allow.unused(spellings()).into_iter().map(|glob| Idle::of("view.allow", glob));
+        let deny = deny.unused(spellings()).into_iter();
+        let deny = deny.map(|glob| Idle::in_vain("view.deny", glob, &said.disabled));
         let is_group = |name: &&String| definitions().any(|tool| tool.group == **name);
         let groups = include_groups.iter().flatten().filter(|name| !is_group(name));
         let groups = groups.map(|name| Idle::of("view.include_groups", name));
-        let view = groups.chain(of_view("view.allow", allow, false)).chain(of_view(
-            "view.deny",
-            deny,
-            true,
-        ));
         let is_server = |name: &String| {
             said.disabled.contains(name) || servers.iter().any(|server| server.name == *name)
         };
         let operator = said.operator.iter().filter(|name| !is_server(name));
         let operator = operator.map(|name| Idle::of("upstream", name));
-        rules.chain(view).chain(operator).collect()
+        rules.chain(groups).chain(allow).chain(deny).chain(operator).collect()
     }
 }
 
 impl Idle {
     fn of(setting: &str, value: &str) -> Self {
-        Self { setting: setting.to_owned(), value: value.to_owned(), protects: false }
+        Self { setting: setting.to_owned(), value: value.to_owned(), problem: None }
     }
 
-    /// Says that nothing is kept away, unless it may be meant for what is switched off.
-    fn problem(&self, disabled: &[String]) -> Option<String> {
-        let Self { setting, value, protects } = self;
-        let is_for_later = disabled.iter().any(|server| {
-            let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-            value.contains(server.as_str())
-                || value.contains(&server.chars().map(word).collect::<String>())
-        });
-        (*protects && !is_for_later)
-            .then(|| format!("{setting}: `{value}` matches no tool, so it keeps nothing away"))
+    /// Makes one that keeps nothing away, unless it may be meant for what is switched off.
+    fn in_vain(setting: &str, value: &str, disabled: &[String]) -> Self {
+        let is_for_later =
+            |server: &String| value.contains(server.as_str()) || value.contains(&worded(server));
+        let problem = (!disabled.iter().any(is_for_later))
+            .then(|| format!("{setting}: `{value}` matches no tool, so it keeps nothing away"));
+        Self { problem, ..Self::of(setting, value) }
     }
 }
 
-fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Server> {
+fn servers(
+    about: &[About],
+    catalogue: &Catalogue,
+    lists: Lists<'_>,
+    of_skills: Option<&SourceStatus>,
+) -> Vec<Server> {
     // What is ours has no server of its own, and comes before every one that might be called so.
     let source = |name: &str| catalogue.sources().iter().rev().find(|one| one.source == name);
     let known = about.iter().filter_map(|about| {
@@ -255,9 +280,21 @@ fn servers(about: &[About], catalogue: &Catalogue, lists: Lists<'_>) -> Vec<Serv
     });
     let unread = catalogue.sources().iter().filter(|source| {
         matches!(source.state, State::Failed(_))
+            && of_skills.is_none_or(|skills| !std::ptr::eq(skills, *source))
             && !about.iter().any(|about| about.server == source.source)
     });
     known.chain(unread.map(unreadable)).collect()
+}
+
+/// Describes the skills that there are, and what is wrong with others.
+fn skills(there: Vec<skill::About>, source: &SourceStatus) -> Skills {
+    let placed = |said: &Diagnostic| Placed { diagnostic: said.clone(), place: said.place.clone() };
+    let error = match &source.state {
+        State::Failed(cause) => Some(cause.to_string()),
+        State::Starting | State::Ready => None,
+    };
+    let diagnostics = source.diagnostics.iter().map(placed).collect();
+    Skills { there, error, diagnostics }
 }
 
 fn server(about: &About, source: &SourceStatus, [listed, deferred]: [Cost; 2]) -> Server {

@@ -52,6 +52,9 @@ pub enum StartError {
     /// The Python tools cannot be loaded.
     #[error("the Python tools failed: {0}\nput them right, or serve the rest with --keep-going")]
     Python(String),
+    /// A skill is not there that must be.
+    #[error("{0}\nadd it, or take it out of skills.require, or serve the rest with --keep-going")]
+    Skills(String),
     /// A stream broke.
     #[error("serving ended: {0}")]
     Serve(io::Error),

@@ -6,7 +6,7 @@ use super::flags::Flags;
 use super::terminal::{has_colours, print_verdict, printable};
 use super::{CliError, Exit, prepare, waiting};
 use crate::app::App;
-use crate::app::check::{Check as Found, Cost, Said, Server};
+use crate::app::check::{Check as Found, Cost, Said, Server, Skills};
 use crate::process;
 use crate::shutdown::signals;
 
@@ -57,6 +57,9 @@ fn as_text(found: &Found, paint: Paint) -> String {
     for server in &found.servers {
         add_server(server, paint, &mut lines);
     }
+    if let Some(skills) = &found.skills {
+        add_skills(skills, paint, &mut lines);
+    }
     for missing in &found.not_built {
         lines.push(format!("{} {}", paint.bad("failed"), printable(missing)));
     }
@@ -78,11 +81,7 @@ fn as_text(found: &Found, paint: Paint) -> String {
     }
     for idle in &found.idle {
         let line = format!("{}: `{}` concerns nothing there is", idle.setting, idle.value);
-        let told = found
-            .problems
-            .iter()
-            .find(|problem| problem.starts_with(&format!("{}: `{}`", idle.setting, idle.value)));
-        lines.push(match told {
+        lines.push(match &idle.problem {
             Some(problem) => format!("{} {}", paint.bad("failed"), printable(problem)),
             None => paint.warning(&printable(&line)),
         });
@@ -134,6 +133,21 @@ fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
     lines.extend(told.map(|diagnostic| {
         let wire_name = diagnostic.wire_name.as_ref().map(|name| format!("{name}: "));
         let line = format!("{}{}", wire_name.unwrap_or_default(), diagnostic.message);
+        format!("       {}", paint.warning(&printable(&line)))
+    }));
+}
+
+fn add_skills(skills: &Skills, paint: Paint, lines: &mut Vec<String>) {
+    let names: Vec<&str> = skills.there.iter().map(|skill| skill.name.as_str()).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    lines.push(match &skills.error {
+        None => format!("{} skills: {}", paint.good("ready "), printable(&names)),
+        Some(error) => format!("{} skills: {}", paint.bad("failed"), printable(error)),
+    });
+    lines.extend(skills.diagnostics.iter().map(|said| {
+        let name = said.diagnostic.wire_name.as_ref().map(|name| format!("{name}: "));
+        let place = said.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+        let line = format!("{}{}{place}", name.unwrap_or_default(), said.diagnostic.message);
         format!("       {}", paint.warning(&printable(&line)))
     }));
 }

@@ -1,17 +1,32 @@
 //! `init`: a folder with an agent in it, to begin with.
 
 use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::scaffold::{self, File};
 use super::terminal::say;
 use super::{CliError, Exit, host};
 
-/// What is written, by the name of its file.
-const FILES: [(&str, &str); 2] =
+/// The example that is run by the tests, as it is.
+const AGENT: [File; 9] = [
+    ("agent.yaml", include_str!("../../examples/agent/agent.yaml")),
+    ("mcp.json", include_str!("../../examples/agent/mcp.json")),
+    ("text_tools.py", include_str!("../../examples/agent/text_tools.py")),
+    ("note_tools.py", include_str!("../../examples/agent/note_tools.py")),
+    ("guard.py", include_str!("../../examples/agent/guard.py")),
+    ("timing.py", include_str!("../../examples/agent/timing.py")),
+    ("notes/today.md", include_str!("../../examples/agent/notes/today.md")),
+    (
+        "notes/.agents/skills/meeting-notes/SKILL.md",
+        include_str!("../../examples/agent/notes/.agents/skills/meeting-notes/SKILL.md"),
+    ),
+    (".gitignore", include_str!("init/gitignore")),
+];
+
+/// Without anything that needs Python.
+const BARE: [File; 2] =
     [("agent.yaml", include_str!("init/agent.yaml")), ("mcp.json", include_str!("init/mcp.json"))];
 
 #[derive(Debug, Args)]
@@ -19,14 +34,14 @@ pub(super) struct Init {
     /// The folder; it is made if it is not there.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
+    /// Only an agent file with file tools, and an MCP file: nothing that needs Python.
+    #[arg(long)]
+    bare: bool,
 }
 
 impl Init {
     pub(super) fn run(&self) -> Result<Exit, CliError> {
-        let Self { folder } = self;
-        let wrong = |path: &Path, error: &io::Error| {
-            CliError::Usage(format!("{} cannot be written: {error}", path.display()))
-        };
+        let Self { folder, bare } = self;
         if let Ok(whole) = folder.canonicalize()
             && host()?.is_too_much(&whole)
         {
@@ -36,20 +51,12 @@ impl Init {
             );
             return Err(CliError::Usage(message));
         }
-        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error))?;
-        // All of them or none, as far as that can be known before.
-        if let Some((name, _)) = FILES.iter().find(|(name, _)| is_there(&folder.join(name))) {
-            let path = folder.join(name);
-            let message = format!("{} is there already; name another folder", path.display());
-            return Err(CliError::Usage(message));
-        }
-        for (name, text) in FILES {
-            let path = folder.join(name);
-            // Somebody may have been faster; nothing of theirs is overwritten.
-            let file = OpenOptions::new().write(true).create_new(true).open(&path);
-            file.and_then(|mut file| file.write_all(text.as_bytes()))
-                .map_err(|error| wrong(&path, &error))?;
-            say(format!("wrote {}", path.display()));
+        scaffold::write(folder, if *bare { &BARE[..] } else { &AGENT })?;
+        if !bare {
+            let venv = pasted(&folder.join(".venv"));
+            say(format!(
+                "its Python needs:  python3 -m venv {venv} && {venv}/bin/pip install 'pydantic>=2'"
+            ));
         }
         let agent = pasted(&folder.join("agent.yaml"));
         say(format!("see what it has:  iris-mcp check --agent {agent}"));
@@ -63,9 +70,4 @@ fn pasted(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
     shlex::try_quote(&text).map_or_else(|_| text.clone(), Cow::into_owned)
-}
-
-/// Says whether something has this name, be it a link that leads nowhere.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }

@@ -60,6 +60,10 @@ impl Tools {
             Err(_) => Ok(()),
         };
         let failed = report_failures(&app.reports().await);
+        let skills: Vec<String> = app.skills().into_iter().map(|skill| skill.name).collect();
+        if !skills.is_empty() {
+            say(format!("skills that load_skill loads: {}", skills.join(", ")));
+        }
         if more > 0 && !self.all {
             say(format!(
                 "{more} more tools are not listed but found by tool_search; --all lists them"

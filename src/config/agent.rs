@@ -12,6 +12,7 @@ mod file;
 mod hooks;
 mod memory;
 mod model;
+mod options;
 mod permissions;
 mod policy;
 mod servers;
@@ -23,7 +24,6 @@ mod unbuilt;
 mod untouched;
 mod within;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,9 @@ use crate::hook;
 use crate::permission;
 use crate::source::builtin;
 use crate::source::python;
+use crate::source::skill;
 use crate::source::upstream::config::{LoadError, Overrides};
+use crate::workspace::{PathError, Workspace};
 
 /// Keys that say something about a model's conversation, which we do not lead.
 const NOT_USED_HERE: [&str; 11] = [
@@ -123,39 +125,51 @@ impl Agent {
         keys
     }
 
-    /// Returns the agent's Python functions and registrars, and where each is written.
+    /// Returns where a path of the file is written.
+    fn place(&self, path: &str) -> Option<String> {
+        let position = self.document.error_in(path, "").position()?;
+        Some(format!("{}:{position}", self.path.display()))
+    }
+
+    /// Returns what the agent has in Python, and where each of it is written.
     pub(super) fn python(&self) -> python::Config {
         let tools::Python { functions, registrars } = self.file.tools().python.unwrap_or_default();
-        let mut places = BTreeMap::new();
-        let mut texts = |key: &str, references: Vec<text::Reference>| {
-            for number in 0..references.len() {
-                let place = path::index(key, number);
-                let error = self.document.error_in(&format!("tools.python.{place}"), "");
-                if let Some(position) = error.position() {
-                    places.insert(place, format!("{}:{position}", self.path.display()));
-                }
-            }
+        let names = |references: Vec<text::Reference>| -> Vec<String> {
             references.iter().map(|reference| reference.as_str().to_owned()).collect()
         };
-        let functions = texts("functions", functions);
-        let registrars = texts("registrars", registrars);
-        python::Config { functions, registrars, places, ..python::Config::default() }
+        let (functions, registrars) = (names(functions), names(registrars));
+        let hooks = self.file.hooks.iter().flatten().enumerate();
+        let hooks: Vec<_> = hooks.filter_map(|(index, hook)| hook.factory(index)).collect();
+        let middleware = self.file.middleware.iter().flat_map(hooks::Middleware::factories);
+        let middleware: Vec<_> = middleware.collect();
+
+        let numbered = |key: &str, references: &[String]| -> Vec<String> {
+            (0..references.len()).map(|number| path::index(key, number)).collect()
+        };
+        let mut all = numbered("tools.python.functions", &functions);
+        all.extend(numbered("tools.python.registrars", &registrars));
+        all.extend(hooks.iter().chain(&middleware).map(|factory| factory.place.clone()));
+        let place = |path: String| {
+            let position = self.document.error_in(&path, "").position()?;
+            Some((path, format!("{}:{position}", self.path.display())))
+        };
+        let places = all.into_iter().filter_map(place).collect();
+        python::Config {
+            functions,
+            registrars,
+            hooks,
+            middleware,
+            places,
+            ..python::Config::default()
+        }
     }
 
     /// Returns the agent's hooks that this version can run, in order, and where each is written.
     pub(super) fn hooks(&self) -> Vec<hook::Declared> {
         let declared = self.file.hooks.iter().flatten().enumerate();
         let declared = declared.filter(|(_, hook)| unbuilt::missing(&self.file, hook).is_none());
-        declared
-            .map(|(index, hook)| {
-                let error = self.document.error_in(&path::index("hooks", index), "");
-                let file = self.path.display();
-                hook.declared(match error.position() {
-                    Some(position) => format!("{file}:{position}"),
-                    None => file.to_string(),
-                })
-            })
-            .collect()
+        let placed = |index| self.place(&path::index("hooks", index));
+        declared.map(|(index, hook)| hook.declared(placed(index).unwrap_or_default())).collect()
     }
 
     /// Returns the file's folder, from which what it names starts.
@@ -213,6 +227,38 @@ impl Agent {
             }
             LoadError::Document(_) => error.into(),
         }
+    }
+
+    /// Returns where skills are looked for in a workspace, and which must be there; nothing where
+    /// they are off.
+    pub(super) fn skills(
+        agent: Option<&Self>,
+        workspace: &Path,
+    ) -> Result<Option<skill::Config>, DocumentError> {
+        let said = agent.and_then(|agent| Some((agent, agent.file.skills.as_ref()?)));
+        let Some((agent, skills)) = said.filter(|(_, skills)| skills.enabled) else {
+            return Ok(None);
+        };
+        let root = skills.root.as_str().trim();
+        // What is wrong with the workspace itself is said elsewhere.
+        let resolved = Workspace::open(workspace).map(|workspace| workspace.resolve(root));
+        if let Ok(Err(error)) = resolved {
+            let message = match error {
+                PathError::Outside { root, .. } => {
+                    format!("the folder is outside the workspace {root}")
+                }
+                error => error.to_string(),
+            };
+            let error = agent.document.error_in("skills.root", message);
+            return Err(error.with_hint("name a folder inside the workspace".to_owned()));
+        }
+        let place = |number| {
+            let key = format!("skills.{}", path::index("require", number));
+            agent.document.error_in(&key, "").place()
+        };
+        let required = skills.require.iter().enumerate();
+        let require = required.map(|(number, name)| (name.as_str().to_owned(), place(number)));
+        Ok(Some(skill::Config { roots: vec![root.to_owned()], require: require.collect() }))
     }
 
     /// Returns whether the tools of upstreams have to be searched for.

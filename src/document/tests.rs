@@ -319,6 +319,18 @@ mod yaml {
     }
 
     #[test]
+    fn anchors_within_anchors_do_not_fill_the_memory() {
+        // Each keeps a copy of all that is in it.
+        let text = |levels: usize| {
+            let open: Vec<String> = (0..levels).map(|level| format!("&n{level} [")).collect();
+            format!("{}{}{}", open.concat(), "1, ".repeat(5_000), "]".repeat(levels))
+        };
+        Document::parse("f", Format::Yaml, text(10)).unwrap();
+        let error = Document::parse("f", Format::Yaml, text(100)).unwrap_err();
+        assert_eq!(error.message(), "the document has over 200000 values");
+    }
+
+    #[test]
     fn every_value_and_key_has_its_place() {
         let text = "# c\nname: x\ntools:\n  builtin: [a, b]\n  list:\n  - é: 1\n";
         let document = Document::parse("f", Format::Yaml, text).unwrap();

@@ -86,6 +86,8 @@ impl<'a> Builder<'a> {
         };
         let node = Node::new(position, kind);
         if anchor != 0 {
+            // The copy counts as well: anchors within anchors would each keep all that is in them.
+            self.count(node.size(), position)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)

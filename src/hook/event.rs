@@ -55,7 +55,7 @@ struct After<'a> {
 
 /// The result of a call, with all that is in it.
 #[derive(Debug, Serialize)]
-struct Dump<'a> {
+pub struct Dump<'a> {
     tool_use_id: &'a str,
     tool_name: &'a str,
     content: Vec<Piece<'a>>,
@@ -186,7 +186,7 @@ impl<'a> Called<'a> {
 
 impl<'a> Dump<'a> {
     /// The identity of a result is that of its call, whatever stands in it yet.
-    fn of(call: &'a Call, result: &'a ToolResult) -> Self {
+    pub fn of(call: &'a Call, result: &'a ToolResult) -> Self {
         Self {
             tool_use_id: call.id.as_str(),
             tool_name: &call.tool_name,

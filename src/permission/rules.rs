@@ -38,8 +38,10 @@ pub struct Idle {
 /// Says of every tool what it is and what clients call it.
 pub type Known<'a> = (&'a ToolDefinition, &'a str);
 
-const PERMIT: &str = "--permit";
-const ASK: &str = "--ask";
+/// The flag that gives rules of what needs nobody's approval.
+pub(super) const PERMIT: &str = "--permit";
+/// The flag that gives rules of what is always asked for.
+pub(super) const ASK: &str = "--ask";
 /// The flag that gives rules of what is always refused.
 pub const FORBID: &str = "--forbid";
 

@@ -22,6 +22,10 @@ pub struct Offered {
     patterns: Vec<(usize, String, Template)>,
     /// The sources that can be asked for a resource.
     readers: Vec<usize>,
+    /// The sources that have skills.
+    skilled: Vec<usize>,
+    /// The folders of skills, which are their sources' with all that is in them.
+    folders: Vec<(usize, String)>,
 }
 
 impl Offered {
@@ -40,6 +44,8 @@ impl Offered {
                 if !offered.owners.contains_key(uri) {
                     offered.owners.insert(uri.to_owned(), source);
                     offered.resources.push(Arc::clone(resource));
+                    let folder = uri.strip_suffix("SKILL.md").filter(|_| offers.skills);
+                    offered.folders.extend(folder.map(|folder| (source, folder.to_owned())));
                 }
             }
             for template in &offers.templates {
@@ -51,6 +57,9 @@ impl Offered {
             }
             if offers.reads {
                 offered.readers.push(source);
+            }
+            if offers.skills {
+                offered.skilled.push(source);
             }
         }
         offered
@@ -77,14 +86,16 @@ impl Offered {
         Some((*source, prompt))
     }
 
-    /// Returns whose an address or a template is: the first source that lists it, or has a
-    /// template that it fits.
+    /// Returns whose an address or a template is: the first source that lists it, has the skill that
+    /// it is in, or has a template that it fits.
     pub fn owner(&self, uri: &str) -> Option<usize> {
         let fitting = || {
             let named = self.patterns.iter().find(|(_, text, _)| text == uri);
             named.or_else(|| self.patterns.iter().find(|(.., template)| template.fits(uri)))
         };
-        self.owners.get(uri).copied().or_else(|| fitting().map(|(source, ..)| *source))
+        let within = || self.folders.iter().find(|(_, folder)| uri.starts_with(folder.as_str()));
+        let listed = self.owners.get(uri).copied().or_else(|| within().map(|(source, _)| *source));
+        listed.or_else(|| fitting().map(|(source, ..)| *source))
     }
 
     /// Returns whom to ask for an address that nobody lists: those with addresses of the same
@@ -101,6 +112,11 @@ impl Offered {
         let mut sources = self.readers.clone();
         sources.sort_by_key(|source| !kin.contains(source));
         sources
+    }
+
+    /// Returns the sources that have skills.
+    pub fn skilled(&self) -> &[usize] {
+        &self.skilled
     }
 
     /// Returns whether clients see the same list.
@@ -139,6 +155,7 @@ mod tests {
             resources: entries("uri", resources),
             templates: entries("uriTemplate", templates),
             reads: true,
+            skills: false,
         })
     }
 
@@ -158,6 +175,24 @@ mod tests {
             ("b://{id}", Some(0)),
             ("c://h/{id}", Some(1)),
             ("a://x/2", None),
+        ] {
+            assert_eq!(offered.owner(uri), owner, "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_folder_of_a_skill_is_its_sources() {
+        let mut skills = (*offers(&["skill://a/SKILL.md"], &[])).clone();
+        skills.skills = true;
+        let plain = offers(&["skill://b/SKILL.md"], &["skill://{name}/x"]);
+        let offered = Offered::build([plain, Arc::new(skills)].iter());
+        assert_eq!(offered.skilled(), [1]);
+        for (uri, owner) in [
+            ("skill://a/SKILL.md", Some(1)),
+            ("skill://a/x", Some(1)),
+            ("skill://a", None),
+            ("skill://b/x", Some(0)),
+            ("skill://b/y", None),
         ] {
             assert_eq!(offered.owner(uri), owner, "{uri}");
         }

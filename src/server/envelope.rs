@@ -8,15 +8,15 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResponse, CallToolResult, CompleteResult, CustomResult, GetPromptResponse,
-    GetPromptResult, JsonRpcMessage, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, MetaObject, ReadResourceResponse, ReadResourceResult,
-    ServerResult,
+    GetPromptResult, GetSkillResult, JsonRpcMessage, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    MetaObject, ReadResourceResponse, ReadResourceResult, ServerResult, Skill,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -73,6 +73,20 @@ pub(super) fn resource(reply: Value) -> ReadResourceResponse {
     result.into()
 }
 
+/// Packs the reply to `skills/list`.
+pub(super) fn skills(reply: Value) -> ListSkillsResult {
+    ListSkillsResult { meta: Some(sealed(reply)), ..ListSkillsResult::default() }
+}
+
+/// Packs the reply to `skills/get`; the library looks at the skill itself, too.
+pub(super) fn skill(reply: Value) -> Result<GetSkillResult, ErrorData> {
+    let skill = serde_json::from_value::<Skill>(reply["skill"].clone());
+    let skill = skill.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let mut result = GetSkillResult::new(skill);
+    result.meta = Some(sealed(reply));
+    Ok(result)
+}
+
 /// Packs the reply to `completion/complete`.
 pub(super) fn completion(reply: Value) -> CompleteResult {
     let mut result = CompleteResult::default();
@@ -94,6 +108,8 @@ pub(super) fn open(message: &mut TxJsonRpcMessage<RoleServer>) {
         ServerResult::ListResourceTemplatesResult(result) => &mut result.meta,
         ServerResult::ReadResourceResult(result) => &mut result.meta,
         ServerResult::CompleteResult(result) => &mut result.meta,
+        ServerResult::ListSkillsResult(result) => &mut result.meta,
+        ServerResult::GetSkillResult(result) => &mut result.meta,
         _ => return,
     };
     let Some(meta) = meta else { return };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::ErrorData;
-use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::model::{Implementation, SKILLS_EXTENSION_ID, ServerCapabilities, ServerConfig};
 use serde_json::{Map, Value, json};
 
 use super::page::Page;
@@ -19,7 +19,7 @@ const INSTRUCTIONS_CHARS: usize = 2_000;
 #[expect(deprecated, reason = "there is logging, as long as clients have it")]
 pub(super) fn about(catalogue: &Catalogue, remark: Option<String>) -> ServerConfig {
     // All there can be, whatever there is now: sources come and go.
-    let capabilities = ServerCapabilities::builder()
+    let mut capabilities = ServerCapabilities::builder()
         .enable_logging()
         .enable_completions()
         .enable_prompts()
@@ -30,6 +30,11 @@ pub(super) fn about(catalogue: &Catalogue, remark: Option<String>) -> ServerConf
         .enable_tools()
         .enable_tool_list_changed()
         .build();
+    if !catalogue.offered().skilled().is_empty() {
+        let settings = Map::from_iter([("directoryRead".to_owned(), true.into())]);
+        let extensions = capabilities.extensions.get_or_insert_default();
+        extensions.insert(SKILLS_EXTENSION_ID.to_owned(), settings);
+    }
     let implementation = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
     let mut config = ServerConfig::new(capabilities).with_server_info(implementation);
     config.instructions = instructions(catalogue, remark);

@@ -181,9 +181,11 @@ impl To {
     }
 }
 
-/// Returns whether a request is one of those at once, and has a record, as a call is.
+/// Returns whether a request is one of those at once, and has a record, as a call is: not what only
+/// says what there is.
 fn is_counted(method: &str) -> bool {
-    method != "completion/complete"
+    let lists = ["completion/complete", "resources/directory/read", "skills/get", "skills/list"];
+    !lists.contains(&method)
 }
 
 /// Returns what a record says of an answer; what a source says itself is its business.

@@ -175,7 +175,7 @@ pub(super) fn relay_of(catalogue: &Catalogue, source: usize) -> Option<(String, 
 }
 
 /// Returns the way to the source whose something is.
-fn owner(catalogue: &Catalogue, source: usize) -> Result<To, ErrorData> {
+pub(super) fn owner(catalogue: &Catalogue, source: usize) -> Result<To, ErrorData> {
     let relay = relay_of(catalogue, source).map(|(_, relay)| To::Owner(relay));
     relay.ok_or_else(project::cancelled)
 }
@@ -211,7 +211,7 @@ fn raw(params: &impl Serialize) -> Result<Map<String, Value>, ErrorData> {
 }
 
 /// Gives a source's result the form of an era, and takes nothing from it.
-fn shaped(result: Value, is_cacheable: bool, era: Era) -> Result<Value, ErrorData> {
+pub(super) fn shaped(result: Value, is_cacheable: bool, era: Era) -> Result<Value, ErrorData> {
     let Value::Object(mut result) = result else {
         return Err(ErrorData::internal_error("the answer is no result", None));
     };

@@ -5,7 +5,7 @@ mod edit_file;
 mod grep_search;
 mod list_files;
 mod notes;
-mod on_thread;
+pub(super) mod on_thread;
 mod publish_artifact;
 mod python_regex;
 mod reach;

@@ -1,4 +1,4 @@
-//! An agent's Python tools: functions and classes of its user, run by an interpreter of its own.
+//! An agent's Python tools, hooks and middleware: what its user wrote, run by an interpreter of its own.
 //!
 //! ```text
 //! PythonTool ──▶ Host ──▶ Worker ══ line of JSON ══ worker.py ──▶ the user's functions
@@ -9,8 +9,10 @@
 //! again, and the [host](host::Host) starts the next one. What is read and written goes over
 //! descriptors that user code does not know (see `worker.py`).
 
+mod extension;
 mod host;
 mod interpreter;
+mod package;
 mod tool;
 mod wire;
 mod worker;
@@ -18,11 +20,16 @@ mod worker;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use self::extension::{PythonHook, PythonMiddleware};
 use self::host::Host;
+pub use self::package::PACKAGE;
 use self::tool::PythonTool;
 use self::wire::Described;
+pub use self::wire::Factory;
+use crate::hook::Hook;
+use crate::middleware::Middleware;
 use crate::process::Processes;
 use crate::registry::diagnostic::{Severity, Stage};
 use crate::registry::{Cause, Diagnostic, NameConflict, Publication, Publisher, Registry, State};
@@ -47,7 +54,11 @@ pub struct Config {
     pub functions: Vec<String>,
     /// Functions that register tools, as `module:function`.
     pub registrars: Vec<String>,
-    /// Where they are written, by the key below `tools.python`.
+    /// The hooks that are in Python, in order.
+    pub hooks: Vec<Factory>,
+    /// What is wrapped around the bodies of tools, outermost first.
+    pub middleware: Vec<Factory>,
+    /// Where all of it is written, by its path in the agent file.
     pub places: BTreeMap<String, String>,
     /// The interpreter; looked for where nobody says it.
     pub interpreter: Option<PathBuf>,
@@ -64,7 +75,7 @@ pub struct Config {
 }
 
 /// The Python tools of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Python {
     host: Arc<Host>,
 }
@@ -72,7 +83,8 @@ pub struct Python {
 impl Config {
     /// Returns whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
-        self.functions.is_empty() && self.registrars.is_empty()
+        let Self { functions, registrars, hooks, middleware, .. } = self;
+        functions.is_empty() && registrars.is_empty() && hooks.is_empty() && middleware.is_empty()
     }
 }
 
@@ -102,6 +114,19 @@ impl Python {
         };
         drop(shutdown.spawn("python", Arc::clone(&host).keep(tell)));
         Some(Self { host })
+    }
+
+    /// Returns the hook of this number of those in Python.
+    pub fn hook(&self, number: usize) -> Arc<dyn Hook> {
+        Arc::new(PythonHook { host: Arc::clone(&self.host), number, clock: SystemTime::now })
+    }
+
+    /// Returns what is wrapped around the bodies of tools, outermost first.
+    pub fn middleware(&self) -> Vec<Arc<dyn Middleware>> {
+        let wrapped = |number| -> Arc<dyn Middleware> {
+            Arc::new(PythonMiddleware { host: Arc::clone(&self.host), number })
+        };
+        (0..self.host.config().middleware.len()).map(wrapped).collect()
     }
 
     /// Ends the interpreter, and returns when nothing is left of it.

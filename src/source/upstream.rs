@@ -397,6 +397,7 @@ fn offered(taken: &Taken, names: &mut impl Iterator<Item = String>) -> Offers {
         resources: entries(&taken.resources),
         templates: entries(&taken.templates),
         reads: taken.reads,
+        skills: false,
     }
 }
 

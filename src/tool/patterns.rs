@@ -45,11 +45,6 @@ impl Patterns {
         self.written.is_empty()
     }
 
-    /// Returns the globs as they were written.
-    pub fn written(&self) -> &[String] {
-        &self.written
-    }
-
     /// Returns the first glob, in the order of writing, that fits one of these words.
     pub fn find<S: Borrow<str>>(&self, words: impl IntoIterator<Item = S>) -> Option<&str> {
         let fits = |word: S| self.set.matches(word.borrow()).into_iter().min();

@@ -10,6 +10,12 @@ const DIGITS: usize = 10;
 /// How many characters a suffix has.
 const SUFFIX_CHARS: usize = DIGITS + 2;
 
+/// Returns a name with `_` for every character that is no ASCII letter or digit, as the canonical
+/// names of a server's tools have it.
+pub fn worded(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
 /// Returns the suffix form of a name: its beginning, `__`, and a hash of what it stands for.
 ///
 /// It has at most `max` characters; every one of `base` must be ASCII.

@@ -158,7 +158,7 @@ impl Candidate {
 }
 
 /// Returns an entry's type, asking the file where the directory does not tell.
-fn file_type(entry: &DirEntry) -> Option<FileType> {
+pub(super) fn file_type(entry: &DirEntry) -> Option<FileType> {
     let told = entry.file_type().ok()?;
     if told == FileType::unknown() {
         return entry.metadata().ok().map(|metadata| metadata.file_type());

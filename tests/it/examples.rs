@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::binary::{Ended, Gateway, command, exe, run};
-use crate::session::hello;
+use crate::session::{Session, code, hello, text};
 use crate::web::Web;
 
 #[path = "../../examples/embed.rs"]
@@ -59,6 +59,19 @@ fn the_agent_with_file_tools_has_them_and_asks_before_it_writes() {
     let done = ask(copy.path(), &[&["call", "write_file", write, "--yes"][..], &agent].concat());
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(fs::read_to_string(copy.path().join("files/notes/new.md")).unwrap(), "x");
+}
+
+#[test]
+fn the_agent_with_a_skill_has_it() {
+    let copy = copied();
+    let agent = ["--agent", "skills/agent.yaml"];
+    let checked = ask(copy.path(), &[&["check"][..], &agent].concat());
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let expected = "ready  skills: release-notes\nown tools: ";
+    assert!(checked.stdout.starts_with(expected), "{checked:?}");
+    let call = ["call", "load_skill", r#"{"name": "release-notes"}"#];
+    let loaded = ask(copy.path(), &[&call[..], &agent].concat());
+    assert!(loaded.stdout.contains("# Release notes"), "{loaded:?}");
 }
 
 #[test]
@@ -160,17 +173,89 @@ async fn a_program_of_ones_own_has_its_tool_and_its_middleware() {
     app.end().await;
 }
 
+/// Calls of each tool of the agent with everything, and a part of the answer.
+fn calls() -> [(&'static str, Value, &'static str); 9] {
+    [
+        ("word_count", json!({"text": "to be or not to be"}), "6"),
+        ("word_count", json!({"text": "to be or not to be", "unique": "true"}), "4"),
+        (
+            "reading_time",
+            json!({"text": "one two", "words_per_minute": 60}),
+            r#"{"words":2,"seconds":2}"#,
+        ),
+        ("compare", json!({"texts": ["a", "b c"]}), "number 2 is the longest, with 2 words"),
+        ("compare", json!({"texts": []}), "Error[EXECUTION_ERROR]: there are no texts to compare"),
+        ("jot", json!({"title": "Plan"}), "there is no such note yet"),
+        ("note", json!({"title": "../x"}), "Error[VALIDATION_ERROR]"),
+        ("load_skill", json!({"name": "meeting-notes"}), "# Notes of a meeting"),
+        ("read_file", json!({"file_path": "today.md"}), "try the tools of this agent"),
+    ]
+}
+
+#[test]
+fn the_agent_with_everything_serves_each_of_its_tools_over_both_transports() {
+    let copy = copied();
+    let agent = copy.path().join("agent/agent.yaml");
+    let arguments = ["--agent", agent.to_str().unwrap(), "--approval", "client"];
+    let python = crate::binary::peer("fastmcp/bin/python");
+    let mut session = Session::start_with(&arguments, |command| {
+        command.env("IRIS_MCP_PYTHON_INTERPRETER", &python);
+    });
+    session.initialize();
+    let gateway = Gateway::start_with(&arguments, |command| {
+        command.env("IRIS_MCP_PYTHON_INTERPRETER", &python);
+    });
+    let mut web = Web::new(&gateway.url);
+    web.initialize();
+    for (name, arguments, part) in calls() {
+        let over_stdio = session.call(name, &arguments);
+        let params = json!({"name": name, "arguments": arguments});
+        let over_http = web.request("tools/call", &params)["result"].take();
+        for called in [over_stdio, over_http] {
+            assert!(text(&called).contains(part), "{name}: {called}");
+            if called["isError"] != true {
+                // The middleware was there.
+                let metadata = &called["_meta"]["iris/result"]["metadata"];
+                assert!(metadata["body_ms"].is_number(), "{name}: {called}");
+            }
+        }
+    }
+    let added = session.call("note", &json!({"title": "Plan", "line": "begin"}));
+    assert_eq!(text(&added), "- begin\n");
+    let refused = session.call("write_file", &json!({"file_path": "x.py", "content": ""}));
+    assert_eq!(code(&refused), "HOOK_REJECTED", "{refused}");
+    assert!(text(&refused).contains("only files that end with .md or .txt"), "{refused}");
+    let journal = fs::read_to_string(copy.path().join("agent/notes/journal.jsonl")).unwrap();
+    let events: Vec<Value> =
+        journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = events.last().unwrap();
+    assert_eq!((&last["tool_name"], &last["body_status"]), (&json!("note"), &json!("success")));
+}
+
 #[test]
 fn a_new_folder_is_filled_once_and_works() {
     let home = tempfile::tempdir().unwrap();
-    let made = ask(home.path(), &["init", "mine"]);
+    let python = crate::binary::peer("fastmcp/bin/python");
+    let whole = ask(home.path(), &["init", "whole"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(whole.stderr.contains("whole/.venv/bin/pip install 'pydantic>=2'"), "{whole:?}");
+    let mut checked = command(exe());
+    checked.current_dir(home.path()).args(["check", "--agent", "whole/agent.yaml"]);
+    checked.env("IRIS_MCP_PYTHON_INTERPRETER", python);
+    let checked = run(checked, Duration::from_mins(1));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    for part in ["word_count", "note", "load_skill"] {
+        assert!(checked.stdout.contains(part), "{part}: {checked:?}");
+    }
+
+    let made = ask(home.path(), &["init", "--bare", "mine"]);
     assert_eq!((made.code, made.stdout.as_str()), (Some(0), ""), "{made:?}");
     assert!(made.stderr.contains("iris-mcp check --agent mine/agent.yaml"), "{made:?}");
     let checked = ask(home.path(), &["check", "--agent", "mine/agent.yaml"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(checked.stdout.contains("switched off: memory, remote, time"), "{checked:?}");
     let before = fs::read(home.path().join("mine/agent.yaml")).unwrap();
-    let again = ask(home.path(), &["init", "mine"]);
+    let again = ask(home.path(), &["init", "--bare", "mine"]);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.stderr.contains("mine/agent.yaml is there already"), "{again:?}");
     assert_eq!(fs::read(home.path().join("mine/agent.yaml")).unwrap(), before);

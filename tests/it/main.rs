@@ -38,6 +38,7 @@ mod schema;
 mod scope;
 mod session;
 mod six;
+mod skills;
 mod start;
 mod stdio;
 mod through;

@@ -14,28 +14,28 @@ const UPDATED: &str = "notifications/resources/updated";
 const MESSAGE: &str = "notifications/message";
 
 /// A client of an era, over a transport.
-enum Client {
+pub(crate) enum Client {
     Stdio(Session, bool),
     Http(Web, bool),
 }
 
 impl Client {
     /// Starts one of each kind before the same servers.
-    fn all(home: &Home, gateway: &Gateway) -> [Self; 4] {
-        let mut legacy = Session::start(&home.arguments());
+    pub(crate) fn all(arguments: &[String], gateway: &Gateway) -> [Self; 4] {
+        let mut legacy = Session::start(arguments);
         legacy.initialize();
         let mut web = Web::new(&gateway.url);
         web.initialize();
         [
             Self::Stdio(legacy, false),
-            Self::Stdio(Session::start(&home.arguments()), true),
+            Self::Stdio(Session::start(arguments), true),
             Self::Http(web, false),
             Self::Http(Web::new(&gateway.url), true),
         ]
     }
 
     #[track_caller]
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         match self {
             Self::Stdio(session, false) => session.request(method, params),
             Self::Stdio(session, true) => session.modern(method, params),
@@ -45,13 +45,13 @@ impl Client {
     }
 
     #[track_caller]
-    fn get(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn get(&mut self, method: &str, params: &Value) -> Value {
         let mut answer = self.ask(method, params);
         assert!(answer.get("result").is_some(), "{method}: {answer}");
         answer["result"].take()
     }
 
-    fn is_modern(&self) -> bool {
+    pub(crate) fn is_modern(&self) -> bool {
         matches!(self, Self::Stdio(_, true) | Self::Http(_, true))
     }
 }
@@ -94,7 +94,7 @@ fn everywhere(test: impl Fn(&Home, &mut Client, &str)) {
     for era in ERAS {
         let home = home(era);
         let gateway = serve(&home);
-        for mut client in Client::all(&home, &gateway) {
+        for mut client in Client::all(&home.arguments(), &gateway) {
             test(&home, &mut client, era);
         }
     }
@@ -203,7 +203,7 @@ fn a_list_that_changes_is_listed_anew_and_announced() {
 }
 
 /// Opens a stream of changes, which has the id 1.
-fn listening_for(mut session: Session, wanted: &Value) -> Session {
+pub(crate) fn listening_for(mut session: Session, wanted: &Value) -> Session {
     let id = session.ask("subscriptions/listen", &modern(json!({"notifications": wanted})));
     assert_eq!(id, 1);
     let ack = wait_for(&mut session, "notifications/subscriptions/acknowledged");
@@ -219,7 +219,7 @@ fn call_modern(session: &mut Session, name: &str, arguments: Value) -> Value {
 
 /// Returns the next message with a method, whether it has come already or not.
 #[track_caller]
-fn wait_for(session: &mut Session, method: &str) -> Value {
+pub(crate) fn wait_for(session: &mut Session, method: &str) -> Value {
     if let Some(found) = session.aside.iter().position(|message| message["method"] == method) {
         return session.aside.remove(found);
     }

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
+use super::options::Options;
 use super::text::{Positive, Reference, Text};
-use super::untouched::Untouched;
-use crate::document::{Document, DocumentError};
+use crate::document::{Document, DocumentError, path};
 use crate::hook;
+use crate::source::python;
 
 /// What has a say before or after calls, or hears of runs.
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ struct Handler {
     /// What makes the handler, for `type: python`.
     factory: Option<Reference>,
     /// What the factory is called with.
-    options: Option<Map<String, Value>>,
+    options: Option<Options>,
     /// The command, for `type: command`.
     command: Option<Text>,
 }
@@ -103,7 +103,20 @@ pub(super) struct Factory {
     /// Where it is in Python.
     factory: Reference,
     /// What it is called with.
-    options: Option<Untouched>,
+    options: Option<Options>,
+}
+
+impl Middleware {
+    /// Returns the factories, the outermost first.
+    pub(super) fn factories(&self) -> Vec<python::Factory> {
+        let factories = self.tools.iter().enumerate();
+        let of = |(number, Factory { factory, options }): (usize, &Factory)| python::Factory {
+            place: path::index("middleware.tools", number),
+            factory: factory.as_str().to_owned(),
+            options: options.clone().unwrap_or_default().0,
+        };
+        factories.map(of).collect()
+    }
 }
 
 impl Hook {
@@ -151,7 +164,7 @@ impl Hook {
             Some(line) => hook::Handler::Command(line.as_str().to_owned()),
             None => hook::Handler::Python {
                 factory: factory.as_ref().map_or("", Reference::as_str).to_owned(),
-                options: options.clone().unwrap_or_default(),
+                options: options.clone().unwrap_or_default().0,
             },
         };
         let names = |tools: &Vec<Text>| tools.iter().map(|name| name.as_str().to_owned()).collect();
@@ -168,6 +181,19 @@ impl Hook {
             handler,
             place,
         }
+    }
+
+    /// Returns what makes the hook of this number, if it is in Python.
+    pub(super) fn factory(&self, number: usize) -> Option<python::Factory> {
+        let Handler { r#type, factory, options, command: _ } = &self.handler;
+        if *r#type == HandlerType::Command {
+            return None;
+        }
+        Some(python::Factory {
+            place: format!("{}.handler", path::index("hooks", number)),
+            factory: factory.as_ref()?.as_str().to_owned(),
+            options: options.clone().unwrap_or_default().0,
+        })
     }
 
     /// Says whether the hook runs a command.

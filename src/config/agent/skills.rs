@@ -14,9 +14,9 @@ pub(super) struct Skills {
     /// Whether there are skills.
     pub(super) enabled: bool,
     /// Their folder, relative to the workspace and inside it.
-    root: Text,
+    pub(super) root: Text,
     /// Those that must be there.
-    require: Vec<Kebab>,
+    pub(super) require: Vec<Kebab>,
 }
 
 impl Skills {

@@ -28,7 +28,11 @@ fn build(file: &Path, workspace: Option<&Path>) -> Result<Config, String> {
         workspace: workspace.map(Path::to_owned),
         ..Settings::default()
     };
-    let host = Host { environment: BTreeMap::new(), directory: folder.to_owned(), exe: None };
+    let host = Host {
+        environment: std::collections::BTreeMap::new(),
+        directory: folder.to_owned(),
+        exe: None,
+    };
     let shown = |error: ConfigError| error.render().replace(&format!("{}/", folder.display()), "");
     Config::build(settings, &host).map_err(shown)
 }

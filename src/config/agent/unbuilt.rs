@@ -31,14 +31,10 @@ pub(super) fn find(
             add(&format!("hooks[{index}].handler"), what, "remove the hook");
         }
     }
-    if file.middleware.as_ref().is_some_and(|middleware| !middleware.tools.is_empty()) {
-        add("middleware.tools", "middleware is", "remove it");
-    }
     if service.is_some_and(Service::is_on) {
         add("decision", "a decision service is", "remove it, or switch its parts off,");
     }
     let switches = [
-        ("skills", "skills are", file.skills.as_ref().is_some_and(|skills| skills.enabled)),
         ("memory", "memory is", file.memory.as_ref().is_some_and(|memory| memory.enabled)),
         ("goal", "goals are", file.goal.as_ref().is_some_and(|goal| goal.enabled)),
     ];
@@ -53,11 +49,5 @@ pub(super) fn find(
 
 /// Says what this version would need for a hook and does not have.
 pub(super) fn missing(file: &AgentFile, hook: &Hook) -> Option<&'static str> {
-    if !hook.is_command() {
-        Some("hooks in Python are")
-    } else if !file.command().is_native() {
-        Some("commands in containers are")
-    } else {
-        None
-    }
+    (hook.is_command() && !file.command().is_native()).then_some("commands in containers are")
 }

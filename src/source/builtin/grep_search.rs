@@ -3,8 +3,8 @@
 //! Files are searched line by line, with line ends as `read_file` counts them. A file that is no
 //! UTF-8 ends at its first invalid byte; what was found before that stays. Two bounds keep memory
 //! flat and are told in the result when they are met: a line longer than [`LONGEST_LINE`] bytes
-//! (for a pattern that has to backtrack, [`LONGEST_BACKTRACKED`]) is not searched, though it
-//! counts, and the search ends once its results have [`LONGEST_RESULT`] bytes.
+//! (less for a long pattern, [`LONGEST_BACKTRACKED`] for one that has to backtrack) is not
+//! searched, though it counts, and the search ends once its results have [`LONGEST_RESULT`] bytes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,6 +32,10 @@ use crate::workspace::{FileError, Found, Kind, ResolvedPath, Workspace, one_line
 pub const LONGEST_LINE: usize = 8 * 1024 * 1024;
 /// The longest line that is searched with a pattern that has to backtrack, in bytes.
 pub const LONGEST_BACKTRACKED: usize = 16 * 1024;
+/// How much a line may cost where all goes badly: its bytes times those of the pattern.
+///
+/// That is some ten seconds, during which the search cannot be stopped.
+const MOST_COSTLY: usize = 1024 * 1024 * 1024;
 /// The length of results after which a search ends, in bytes.
 pub const LONGEST_RESULT: usize = 16 * 1024 * 1024;
 
@@ -192,7 +196,7 @@ impl Search<'_> {
         path: &ResolvedPath,
         text: &mut TextReader<'_, R>,
     ) -> Result<(), Ended> {
-        let longest = if self.pattern.backtracks() { LONGEST_BACKTRACKED } else { LONGEST_LINE };
+        let longest = longest_line(self.pattern);
         let mut line = String::new();
         let mut number = 1_usize;
         let mut started = false;
@@ -311,6 +315,14 @@ fn schema() -> Value {
             },
         },
     })
+}
+
+/// Returns the longest line that a pattern is searched for in, in bytes.
+fn longest_line(pattern: &Pattern) -> usize {
+    if pattern.backtracks() {
+        return LONGEST_BACKTRACKED;
+    }
+    LONGEST_LINE.min(MOST_COSTLY / pattern.size().max(1))
 }
 
 #[cfg(test)]

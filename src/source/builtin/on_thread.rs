@@ -11,7 +11,7 @@ use crate::tool::{CallContext, Interrupt, ToolError};
 ///
 /// The work is given a token that it must look at often. It is cancelled with the call, and also
 /// when the call's future is dropped, so that no thread goes on for a caller who has left.
-pub(super) async fn on_thread<T, F>(cx: &CallContext, work: F) -> Result<T, ToolError>
+pub(in crate::source) async fn on_thread<T, F>(cx: &CallContext, work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
     F: FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,

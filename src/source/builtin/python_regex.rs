@@ -54,6 +54,8 @@ pub(super) struct Pattern {
     exact: Option<Engine>,
     /// How many steps are left for lines that are not easy.
     left: AtomicUsize,
+    /// How long the pattern is as the engine has it, in bytes.
+    size: usize,
 }
 
 /// One way to search, and how far it goes.
@@ -113,8 +115,9 @@ impl Pattern {
             None
         };
         let left = AtomicUsize::new(ALL_STEPS);
+        let size = plain.pattern.len();
         let plain = Engine::new(&plain.pattern, MAX_STEPS, soon.as_ref())?;
-        Ok(Self { plain, long: long.transpose()?, exact, left })
+        Ok(Self { plain, long: long.transpose()?, exact, left, size })
     }
 
     /// Returns whether a line has a match anywhere, as `re.search` would find it.
@@ -166,6 +169,11 @@ impl Pattern {
             left.map_err(|_| TooManySteps::All)?;
         }
         search(&engine.regex).map_err(|_| TooManySteps::Line)
+    }
+
+    /// Returns how long the pattern is: a step for each byte of a line may cost as much.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     /// Returns whether searching may take more than linear time.

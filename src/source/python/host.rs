@@ -1,6 +1,5 @@
 //! Keeps an interpreter running: starts it, starts it anew, and hands it out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::wire::{Ask, Described, Hello};
-use super::worker::{Answer, Worker};
-use super::{Config, STARTUP, WORKER_LOST, interpreter};
+use super::worker::{Answer, Asked, Worker};
+use super::{Config, STARTUP, WORKER_LOST, interpreter, package};
 use crate::process::{Child, Exit, Grace, Processes, Spec, base_environment};
 use crate::registry::Cause;
 use crate::shutdown::Shutdown;
@@ -19,13 +18,6 @@ use crate::tool::Failure;
 
 const WORKER: &str = include_str!("worker.py");
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
-const MODULES: [(&str, &str); 4] = [
-    ("iris", include_str!("iris/__init__.py")),
-    ("iris.exceptions", include_str!("iris/exceptions.py")),
-    ("iris.message", include_str!("iris/message.py")),
-    ("iris.tools", include_str!("iris/tools.py")),
-];
-
 /// How long a call waits for the next interpreter.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause before an interpreter that has ended is started anew, doubled each time.
@@ -42,8 +34,20 @@ pub(super) struct Host {
     processes: Processes,
     tasks: TaskTracker,
     ended: CancellationToken,
-    current: watch::Sender<Option<Arc<Worker>>>,
+    current: watch::Sender<Current>,
     gone: CancellationToken,
+}
+
+/// The interpreter that is asked now.
+#[derive(Clone, Debug)]
+enum Current {
+    /// The first one is on its way.
+    Starting,
+    Running(Arc<Worker>),
+    /// The last one has ended, and the next is on its way.
+    Between,
+    /// The last one could not be started, or did not load.
+    Failed(String),
 }
 
 /// A running interpreter, its process, and what it has loaded.
@@ -60,7 +64,7 @@ impl Host {
             processes,
             tasks: shutdown.tasks().clone(),
             ended: shutdown.child(),
-            current: watch::Sender::new(None),
+            current: watch::Sender::new(Current::Starting),
             gone: CancellationToken::new(),
         })
     }
@@ -86,13 +90,13 @@ impl Host {
                         "the Python tools are loaded"
                     );
                     tell(Ok(described));
-                    self.current.send_replace(Some(Arc::clone(&worker)));
+                    self.current.send_replace(Current::Running(Arc::clone(&worker)));
                     tokio::select! {
                         () = worker.ended().cancelled() => {}
                         () = worker.condemned().cancelled() => {}
                         () = self.ended.cancelled() => {}
                     }
-                    self.current.send_replace(None);
+                    self.current.send_replace(Current::Between);
                     let is_over = worker.ended().is_cancelled();
                     let exit =
                         child.stop(if is_over { Grace::default() } else { Grace::NONE }).await;
@@ -103,7 +107,10 @@ impl Host {
                         );
                     }
                 }
-                Err(cause) => tell(Err(cause)),
+                Err(cause) => {
+                    self.current.send_replace(Current::Failed(cause.to_string()));
+                    tell(Err(cause));
+                }
             }
             pause =
                 if began.elapsed() > STEADY { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
@@ -116,7 +123,8 @@ impl Host {
     }
 
     async fn start(&self) -> Result<Started, Cause> {
-        let Config { functions, registrars, path, max_message_bytes: limit, .. } = &self.config;
+        let Config { functions, registrars, hooks, middleware, path, .. } = &self.config;
+        let limit = self.config.max_message_bytes;
         let program = interpreter::of(&self.config);
         let mut env = base_environment(&self.config.environment, &self.config.inherit_env);
         env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
@@ -138,9 +146,11 @@ impl Host {
         };
         let worker = Worker::new(stdin, &self.tasks);
         let (sender, loaded) = oneshot::channel();
-        drop(self.tasks.spawn(Arc::clone(&worker).read(stdout, *limit, sender)));
-        let modules = BTreeMap::from(MODULES);
-        let hello = Hello { source: WORKER, modules, path, functions, registrars, limit: *limit };
+        drop(self.tasks.spawn(Arc::clone(&worker).read(stdout, limit, sender)));
+        let modules = package::modules();
+        let source = WORKER;
+        let hello =
+            Hello { source, modules, path, functions, registrars, hooks, middleware, limit };
         worker.write(&hello).await;
         match tokio::time::timeout(STARTUP, loaded).await {
             Ok(Ok(described)) => Ok(Started { worker, child, described }),
@@ -158,19 +168,34 @@ impl Host {
 
     /// Asks the interpreter; whoever drops the future gives the request up.
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
+        let mut asked = self.begin(ask).await?;
+        Ok(asked.answer().await)
+    }
+
+    /// Asks the interpreter and does not wait for the answer.
+    pub(super) async fn begin(&self, ask: Ask<'_>) -> Result<Asked, Failure> {
+        self.first_settled().await;
         let mut current = self.current.subscribe();
-        let running = current.wait_for(Option::is_some);
-        let worker = match tokio::time::timeout(PATIENCE, running).await {
-            Ok(Ok(worker)) => worker.clone(),
-            Ok(Err(_)) | Err(_) => None,
+        let next = current.wait_for(|now| !matches!(now, Current::Between));
+        let now = match tokio::time::timeout(PATIENCE, next).await {
+            Ok(Ok(now)) => now.clone(),
+            Ok(Err(_)) | Err(_) => Current::Between,
         };
-        let asked = match worker {
-            Some(worker) => worker.ask(ask, &self.tasks).await,
-            None => None,
+        let asked = match now {
+            Current::Running(worker) => worker.ask(ask, &self.tasks).await,
+            Current::Starting | Current::Between => None,
+            Current::Failed(cause) => return Err(not_there(&cause)),
         };
-        match asked {
-            Some(asked) => Ok(asked.answer().await),
-            None => Err(lost()),
+        asked.ok_or_else(lost)
+    }
+
+    /// Waits until the first interpreter has loaded everything, or could not.
+    pub(super) async fn first_settled(&self) {
+        let mut current = self.current.subscribe();
+        tokio::select! {
+            // The sender is ours.
+            _ = current.wait_for(|now| !matches!(now, Current::Starting)) => {}
+            () = self.ended.cancelled() => {}
         }
     }
 
@@ -188,6 +213,11 @@ fn ended_early(exit: Exit, words: &[String]) -> Cause {
     let mut lines = vec![format!("the interpreter ended while it was loading: {last}")];
     lines.extend_from_slice(before);
     Cause::from(lines.join("\n"))
+}
+
+/// Makes the failure of a call that came while nothing could be loaded.
+fn not_there(cause: &str) -> Failure {
+    Failure::new(WORKER_LOST, format!("the Python interpreter is not there: {cause}")).retryable()
 }
 
 /// Makes the failure of a call that nothing of has run.

@@ -7,21 +7,35 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::hook::event::Told;
 use crate::tool::result::EXECUTION_ERROR;
 use crate::tool::{
-    Arguments, Artifact, Block, CallContext, CallTraits, ErrorCode, Failure, Image, TimeoutOwner,
-    ToolResult,
+    Arguments, Artifact, Block, Call, CallContext, CallTraits, ErrorCode, Failure, Image,
+    TimeoutOwner, ToolResult,
 };
 
 /// The first line, which the interpreter is made of.
 #[derive(Debug, Serialize)]
 pub(super) struct Hello<'a> {
     pub(super) source: &'static str,
-    pub(super) modules: BTreeMap<&'static str, &'static str>,
+    pub(super) modules: BTreeMap<String, &'static str>,
     pub(super) path: &'a [PathBuf],
     pub(super) functions: &'a [String],
     pub(super) registrars: &'a [String],
+    pub(super) hooks: &'a [Factory],
+    pub(super) middleware: &'a [Factory],
     pub(super) limit: usize,
+}
+
+/// What makes a hook or a middleware.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Factory {
+    /// Where it stands in the agent file: its path there.
+    pub place: String,
+    /// Where it is in Python: `module:factory`.
+    pub factory: String,
+    /// What it is called with.
+    pub options: Map<String, Value>,
 }
 
 /// A message to it.
@@ -30,6 +44,9 @@ pub(super) struct Hello<'a> {
 pub(super) enum Ask<'a> {
     Validate { tool: &'a str, arguments: &'a Arguments },
     Run { tool: &'a str, arguments: &'a Arguments, context: Context<'a> },
+    Hook { hook: usize, event: &'a Told<'a> },
+    Wrap { middleware: usize, call: Called<'a> },
+    Resume { result: Value, raised: bool },
     Ping,
     Cancel,
 }
@@ -45,12 +62,30 @@ pub(super) struct Context<'a> {
     tool_timeout_seconds: Option<f64>,
 }
 
+/// A call as middleware sees it.
+#[derive(Debug, Serialize)]
+pub(super) struct Called<'a> {
+    tool_use_id: &'a str,
+    tool_name: &'a str,
+    arguments: &'a Arguments,
+    agent_id: &'a str,
+    session_id: &'a str,
+    run_id: Option<&'a str>,
+    activation_id: Option<&'a str>,
+    workspace_root: &'a std::path::Path,
+}
+
 /// A message from it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Said {
     pub(super) id: Option<u64>,
     pub(super) started: bool,
+    /// A middleware wants the rest of the chain to run.
+    pub(super) next: bool,
+    /// What the rest of the chain came to stands.
+    pub(super) kept: bool,
+    pub(super) verdict: Option<Map<String, Value>>,
     pub(super) arguments: Option<Arguments>,
     pub(super) traits: Option<Traits>,
     pub(super) result: Option<Box<Result>>,
@@ -87,7 +122,7 @@ pub(super) struct About {
 /// Something that could not be loaded.
 #[derive(Debug, Deserialize)]
 pub(super) struct Problem {
-    /// Where it stands in the agent file, below `tools.python`.
+    /// Where it stands in the agent file: its path there.
     pub(super) place: String,
     reference: String,
     /// The user's own frames, and the exception last.
@@ -123,9 +158,8 @@ pub(super) struct Failed {
 }
 
 /// What a call came to.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 pub(super) struct Result {
     content: Vec<Value>,
     is_error: bool,
@@ -145,6 +179,32 @@ impl<'a> Context<'a> {
             agent_id: &cx.agent_id,
             workspace_root: cx.workspace.as_path(),
             tool_timeout_seconds: cx.time_limit.map(|limit| limit.as_secs_f64()),
+        }
+    }
+}
+
+impl<'a> Called<'a> {
+    pub(super) fn of(call: &'a Call) -> Self {
+        let Call {
+            id,
+            tool_name,
+            canonical: _,
+            arguments,
+            agent_id,
+            session,
+            run_id,
+            activation_id,
+            workspace,
+        } = call;
+        Self {
+            tool_use_id: id.as_str(),
+            tool_name,
+            arguments,
+            agent_id,
+            session_id: session.as_str(),
+            run_id: run_id.as_deref(),
+            activation_id: activation_id.as_deref(),
+            workspace_root: workspace.as_path(),
         }
     }
 }
@@ -228,7 +288,7 @@ fn file(artifact: &Map<String, Value>) -> Option<Artifact> {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, reference, lines } = self;
-        write!(f, "tools.python.{place}: `{reference}` cannot be loaded: ")?;
+        write!(f, "{place}: `{reference}` cannot be loaded: ")?;
         match lines.split_last() {
             None => f.write_str("it does not say why"),
             Some((error, [])) => f.write_str(error),

@@ -7,28 +7,42 @@ reads or forks gets between. What is written here is answered by number:
     -> {"id", "do": "validate", "tool", "arguments"}    <- {"id", "arguments", "traits"} | {"id", "failure"}
     -> {"id", "do": "run", "tool", "arguments", "context"}
                             <- {"id", "started"}, then {"id", "result"} | {"id", "failure"}
+    -> {"id", "do": "hook", "hook", "event"}            <- {"id", "started"}, then {"id", "verdict"} | {"id", "failure"}
+    -> {"id", "do": "wrap", "middleware", "call"}       <- {"id", "started"}, then, at most once, {"id", "next"}
+    -> {"id", "do": "resume", "result", "raised"}          what the rest of the chain came to; and in the end
+                            <- {"id", "result"} | {"id", "kept": true} | {"id", "failure"}
     -> {"id", "do": "ping"}                             <- {"id"}
-    -> {"id", "do": "cancel"}                           the run of this number; it is answered all the same
+    -> {"id", "do": "cancel"}                           what has this number; it is answered all the same
 """
 
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
+import datetime
 import fcntl
 import importlib
 import importlib.abc
 import importlib.util
+import inspect
 import json
+import math
 import os
 import queue
+import re
 import sys
 import threading
 import traceback
+from collections import OrderedDict
 from pathlib import Path
 
 NEEDED = ("tool", "CallableTool", "BaseTool", "ToolResult", "ToolExecutionContext")
-NOT_THEIRS = ("/asyncio/", "/importlib/", "/concurrent/futures/")
+NOT_THEIRS = ("/asyncio/", "/importlib/", "/concurrent/futures/", "/pydantic/")
 THREADS = 32
+SESSIONS = 1_000
+OURS = "iris_mcp_shipped"
+LONGEST = 20_000
+CALL = contextvars.ContextVar("the signal of the call that runs", default=None)
 CANCELLED = {"code": "CANCELLED", "message": "the call was cancelled"}
 
 
@@ -41,14 +55,37 @@ class Shipped(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
         if name not in self.modules:
             return None
-        is_package = any(other.startswith(name + ".") for other in self.modules)
-        return importlib.util.spec_from_loader(name, self, origin="iris-mcp", is_package=is_package)
+        return importlib.util.spec_from_loader(name, self, origin="iris-mcp", is_package=self.is_package(name))
 
     def get_source(self, name):
         return self.modules[name]
 
     def is_package(self, name):
         return any(other.startswith(name + ".") for other in self.modules)
+
+
+def encoded(message):
+    """Returns a line of JSON, and nothing that only Python takes for it."""
+    written = {"ensure_ascii": False, "separators": (",", ":"), "default": str}
+    try:
+        text = json.dumps(message, allow_nan=False, **written)
+    except ValueError:
+        text = json.dumps(finite(message), **written)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        # Two halves of a character become one, and half of one a sign that something was there.
+        data = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+    return data + b"\n"
+
+
+def finite(value):
+    """Copies a value, and leaves out the numbers that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class Line:
@@ -84,7 +121,11 @@ class Line:
                 written.set()
 
     def send(self, message, written=None):
-        data = json.dumps(message, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
+        try:
+            data = encoded(message)
+        except Exception as error:
+            text = f"what it returned cannot be written as JSON: {type(error).__name__}: {error}"
+            data = encoded({"id": message["id"], "failure": {"code": "EXECUTION_ERROR", "message": text[:LONGEST]}})
         if len(data) > self.limit and "id" in message:
             text = f"the result has {len(data)} bytes, and at most {self.limit} may be sent (limits.max_message_bytes)"
             return self.send({"id": message["id"], "failure": {"code": "RESULT_TOO_LARGE", "message": text}})
@@ -129,6 +170,8 @@ def kit_of(modules):
             return kit, "installed"
     except Exception:
         pass
+    if sys.version_info < (3, 10):
+        sys.exit(f"it is Python {sys.version.split()[0]}; 3.10 or newer is needed ([python] interpreter names another)")
     for name in [name for name in sys.modules if name == "iris" or name.startswith("iris.")]:
         del sys.modules[name]
     try:
@@ -138,6 +181,28 @@ def kit_of(modules):
         sys.exit(f"it has no pydantic 2; `{sys.executable} -m pip install 'pydantic>=2'` installs it")
     sys.meta_path.insert(0, Shipped(modules))
     return importlib.import_module("iris.tools"), "shipped"
+
+
+def ours(modules, name):
+    """Returns a module that we ship, under a name that leaves the installed Iris alone."""
+    finder = Shipped({OURS + key.removeprefix("iris"): source for key, source in modules.items()})
+    if not any(isinstance(one, Shipped) and OURS in one.modules for one in sys.meta_path):
+        sys.meta_path.append(finder)
+    return importlib.import_module(f"{OURS}.{name}")
+
+
+def events_of(origin, modules):
+    """Returns the classes of the events that hooks are told, and those of a run in them."""
+    names = ("RunStartedEvent", "RunFinishedEvent", "ToolBeforeEvent", "ToolAfterEvent")
+    kinds = ("run.started", "run.finished", "tool.before", "tool.after")
+    shipped = importlib.import_module("iris.hooks") if origin == "shipped" else ours(modules, "hooks")
+    hooks = shipped
+    if origin == "installed":
+        with contextlib.suppress(ImportError):
+            installed = importlib.import_module("iris.hooks")
+            hooks = installed if all(hasattr(installed, name) for name in names) else shipped
+    events = {kind: getattr(hooks, name) for kind, name in zip(kinds, names, strict=True)}
+    return events, (shipped.RunSnapshot, shipped.RunResult)
 
 
 def plain(value):
@@ -154,7 +219,32 @@ def own_frames(error):
         if not frame.filename.startswith("<") and not any(part in frame.filename for part in NOT_THEIRS)
     ]
     shown = [f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line or ''}".rstrip(": ") for frame in frames[-8:]]
-    return [*shown, f"{type(error).__name__}: {error}"]
+    return [line[:500] for line in shown] + [f"{type(error).__name__}: {text_of(error)}"[:LONGEST]]
+
+
+def text_of(error):
+    """Returns what an exception says, on one line where it is a list of what is wrong."""
+    try:
+        wrong = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+        return "; ".join(f"{where}: {what}" if where else what for where, what in wrong)
+    except Exception:
+        return str(error) or type(error).__name__
+
+
+def problem(place, reference, error):
+    """Makes what is told of something that cannot be loaded."""
+    print_error(error)
+    lines = own_frames(error)
+    if isinstance(error, ModuleNotFoundError):
+        looked = ", ".join(dict.fromkeys(filter(None, sys.path)))
+        lines[-1] += f"; {sys.executable} looked in {looked}; [python] path in the settings adds folders"
+    return {"place": place, "reference": reference, "lines": lines}
+
+
+def print_error(error):
+    """Writes an exception to the log; one that is very long, in part."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    print(text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}\n[...]\n{text[-LONGEST:]}", file=sys.stderr)
 
 
 def code_of(error):
@@ -162,15 +252,28 @@ def code_of(error):
     return "VALIDATION_ERROR" if "Validation" in name else "EXECUTION_ERROR"
 
 
-def failure_of(error):
+def coded(text, group):
+    """Takes a text apart that begins with a code, as those of file tools do."""
+    found = re.fullmatch(r"([A-Z][A-Z0-9_]+):[^\S\n]*([^\n]*)\n?", text)
+    if found and found[2] and (group == "file" or found[1] == "ARTIFACT_ERROR"):
+        return found[1], found[2]
+    return "EXECUTION_ERROR", text
+
+
+def failure_of(error, group=""):
     """Makes the failure that an exception is, with the frames of whoever raised the first one."""
     cause = error.__cause__ or error
-    traceback.print_exception(type(error), error, error.__traceback__)
-    failure = {"code": code_of(error), "message": str(error) or type(error).__name__, "details": {}}
+    print_error(error)
+    code, message = code_of(error), text_of(error)
+    if code == "EXECUTION_ERROR":
+        code, message = coded(message, group)
+    if len(message) > LONGEST:
+        message = f"{message[:LONGEST]} [the message was cut, it has {len(message)} characters]"
+    failure = {"code": code, "message": message, "details": {}}
     context = getattr(error, "context", None)
     if isinstance(context, dict) and context:
         failure["details"].update(context)
-    if failure["code"] == "EXECUTION_ERROR":
+    if code != "VALIDATION_ERROR":
         failure["details"]["traceback"] = own_frames(cause)
     return failure
 
@@ -194,36 +297,61 @@ def described(tool):
     }
 
 
+def referred(reference):
+    """Imports what `module:name` says."""
+    module, name = reference.split(":", 1)
+    target = importlib.import_module(module)
+    for part in name.split("."):
+        target = getattr(target, part)
+    return target
+
+
+def handler_of(made):
+    """Checks what the factory of a hook has made."""
+    if not callable(made):
+        raise TypeError(f"the factory of a hook returns an async function, and not {made!r}")
+    return made
+
+
+def wrapper_of(made):
+    """Checks what the factory of a middleware has made."""
+    if not callable(getattr(made, "wrap_tool_call", None)):
+        raise TypeError(f"the factory of a middleware returns a ToolMiddleware, and not {made!r}")
+    return made
+
+
 class Worker:
     def __init__(self, line, hello):
         self.line = line
         self.hello = hello
         self.tools = {}
         self.running = {}
+        self.frames = {}
+        self.calls = {}
+        self.read_states = OrderedDict()
 
     def load(self):
-        """Loads every tool; one that cannot be is told with its reference, and the others stay."""
+        """Loads everything; what cannot be is told with its reference, and the rest stays."""
         sys.path[:0] = self.hello["path"]
         kit, origin = kit_of(self.hello["modules"])
         self.kit = kit
         problems, found = [], []
+        self.hooks = self.made("hooks", handler_of, problems)
+        self.middleware = self.made("middleware", wrapper_of, problems)
+        self.events, self.run_kinds = events_of(origin, self.hello["modules"]) if self.hooks else ({}, ())
         for kind in ("functions", "registrars"):
             for number, reference in enumerate(self.hello[kind]):
                 recorder = Recorder(kit)
+                place = f"tools.python.{kind}[{number}]"
                 try:
-                    module, name = reference.split(":", 1)
-                    target = importlib.import_module(module)
-                    for part in name.split("."):
-                        target = getattr(target, part)
+                    target = referred(reference)
                     if kind == "functions":
                         recorder.register_function(target)
                     else:
                         target(recorder)
-                    found += [(tool, described(tool), f"{kind}[{number}]") for tool in recorder.tools]
+                    found += [(tool, described(tool), place) for tool in recorder.tools]
                 except (Exception, SystemExit) as error:
-                    traceback.print_exception(type(error), error, error.__traceback__)
-                    frames = own_frames(error)
-                    problems.append({"place": f"{kind}[{number}]", "reference": reference, "lines": frames})
+                    problems.append(problem(place, reference, error))
         tools = []
         for tool, about, place in found:
             names = {about["name"], *about["aliases"]}
@@ -236,41 +364,87 @@ class Worker:
         version = ".".join(map(str, sys.version_info[:3]))
         self.line.send({"described": {"tools": tools, "problems": problems, "python": version, "iris": origin}})
 
+    def made(self, kind, check, problems):
+        """Calls the factories of one kind; one that fails leaves why in its place."""
+        all_made = []
+        for about in self.hello[kind]:
+            try:
+                made = referred(about["factory"])(**about["options"])
+                if inspect.iscoroutine(made):
+                    made.close()
+                    raise TypeError("a factory is no async function; what it returns may be one")
+                all_made.append(check(made))
+            except (Exception, SystemExit) as error:
+                problems.append(problem(about["place"], about["factory"], error))
+                all_made.append(error)
+        return all_made
+
     async def serve(self):
-        loop = asyncio.get_running_loop()
-        pool = concurrent.futures.ThreadPoolExecutor(THREADS, thread_name_prefix="iris-mcp tool")
-        loop.set_default_executor(pool)
-        ended = loop.create_future()
+        """Takes requests until the gateway ends.
+
+        There are two loops, since the body of a function that is not async blocks the one it is on:
+        functions with threads of their own, and the checking of arguments, go on beside it.
+        """
+        self.loop = asyncio.get_running_loop()
+        self.beside = asyncio.new_event_loop()
+        threads = Threads()
+        for loop in (self.loop, self.beside):
+            loop.set_default_executor(threads)
+        self.checks = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="iris-mcp check")
+        ended = self.loop.create_future()
 
         def read():
             for data in self.line.input:
-                loop.call_soon_threadsafe(self.take, json.loads(data))
-            loop.call_soon_threadsafe(ended.set_result, None)
+                self.take(json.loads(data))
+            self.loop.call_soon_threadsafe(ended.set_result, None)
 
-        threading.Thread(target=read, name="iris-mcp requests", daemon=True).start()
+        for name, target in (("requests", read), ("threads", self.beside.run_forever)):
+            threading.Thread(target=target, name=f"iris-mcp {name}", daemon=True).start()
         await ended
         # Threads of tools may go on for ever; nobody waits for what they come to.
         os._exit(0)
 
     def take(self, message):
+        """Takes a request, on the thread that reads them: nothing here may take long."""
         number, do = message["id"], message["do"]
         if do == "ping":
-            self.line.send({"id": number})
+            # Whether the loop goes on is what the gateway wants to know.
+            self.loop.call_soon_threadsafe(self.line.send, {"id": number})
         elif do == "cancel":
-            if number in self.running:
-                task, signal = self.running[number]
-                signal.request()
-                task.cancel()
-            else:
-                # It never came, or was answered already.
-                self.line.send({"id": number, "failure": CANCELLED})
+            loop, signal = self.running.get(number, (self.loop, None))
+            if signal is not None:
+                signal.requested = True
+            loop.call_soon_threadsafe(self.cancel, number)
         elif do == "validate":
-            self.answer(number, lambda: self.validate(message))
+            self.checks.submit(self.answer, number, lambda: self.validate(message))
+        elif do == "resume":
+            self.loop.call_soon_threadsafe(self.resume, number, message)
         else:
+            loop = self.beside if do == "run" and self.has_thread(message["tool"]) else self.loop
             signal = Signal()
-            task = asyncio.get_running_loop().create_task(self.run(message, signal))
-            self.running[number] = (task, signal)
-            task.add_done_callback(lambda _: self.running.pop(number, None))
+            self.running[number] = (loop, signal)
+            loop.call_soon_threadsafe(self.begin, message, loop, signal)
+
+    def has_thread(self, name):
+        return self.tools[name].definition.metadata.get("execution_mode") == "thread"
+
+    def begin(self, message, loop, signal):
+        body = {"run": self.run, "hook": self.hook, "wrap": self.wrap}[message["do"]]
+        signal.task = loop.create_task(self.settled(message, signal, body))
+        signal.task.add_done_callback(lambda _: self.running.pop(message["id"], None))
+
+    def cancel(self, number):
+        if number in self.running:
+            self.running[number][1].task.cancel()
+            loop = asyncio.get_running_loop()
+            loop.call_later(1, Threads.give_up_if_all_are_stuck)
+        else:
+            # It never came, or was answered already.
+            self.line.send({"id": number, "failure": CANCELLED})
+
+    def resume(self, number, message):
+        if number in self.frames:
+            self.frames[number].resume(message)
 
     def answer(self, number, make):
         try:
@@ -293,28 +467,183 @@ class Worker:
             },
         }
 
-    async def run(self, message, signal):
-        number = message["id"]
+    async def settled(self, message, signal, body):
+        """Runs what a message asks for and answers it, whatever happens."""
         try:
-            tool = self.tools[message["tool"]]
-            parse = getattr(tool, "parse", tool.validate_input)
-            params = parse(message["arguments"])
-            # From here on nobody can know what was done, so it is said before anything is.
-            self.line.send_now({"id": number, "started": True})
-            context = self.context(message["context"], signal)
-            result = await tool.arun(params, context)
-            reply = {"result": plain(result)}
+            reply = await body(message, signal)
         except asyncio.CancelledError:
             reply = {"failure": CANCELLED}
         except (Exception, SystemExit) as error:
-            reply = {"failure": failure_of(error)}
-        self.line.send({"id": number, **reply})
+            tool = self.tools.get(message.get("tool"))
+            reply = {"failure": failure_of(error, tool.definition.group if tool else "")}
+        self.line.send({"id": message["id"], **reply})
+
+    async def run(self, message, signal):
+        CALL.set(signal)
+        tool = self.tools[message["tool"]]
+        params = self.parsed(tool, message["arguments"])
+        # From here on nobody can know what was done, so it is said before anything is.
+        self.line.send_now({"id": message["id"], "started": True})
+        context = self.context(message["context"], signal)
+        return {"result": plain(await tool.arun(params, context))}
+
+    @staticmethod
+    def parsed(tool, arguments):
+        """Makes the typed arguments once more of what was checked, presets among it."""
+        if hasattr(tool, "parse"):
+            return tool.parse(arguments)
+        preset = getattr(tool, "preset_kwargs", {})
+        return tool.validate_input({key: value for key, value in arguments.items() if key not in preset})
+
+    async def hook(self, message, signal):
+        handler = self.loaded(self.hooks, message["hook"])
+        self.line.send({"id": message["id"], "started": True})
+        about = message["event"]
+        answer = handler(self.event(about))
+        if not inspect.isawaitable(answer):
+            raise TypeError("the handler of a hook is an async function")
+        return {"verdict": verdict(about["event"], await answer)}
+
+    async def wrap(self, message, signal):
+        wrapper = self.loaded(self.middleware, message["middleware"])
+        number = message["id"]
+        self.line.send({"id": number, "started": True})
+        frame = self.frames[number] = Frame(self, number)
+        try:
+            with self.shared(message["call"]) as call:
+                result = await wrapper.wrap_tool_call(call, frame.call_next)
+            return frame.reply(result)
+        except Exception as error:
+            return frame.failed(error)
+        finally:
+            frame.is_over = True
+            del self.frames[number]
+
+    def event(self, about):
+        """Makes the event of what is told of one."""
+        about = dict(about)
+        kind = self.events[about.pop("event")]
+        about["occurred_at"] = datetime.datetime.fromisoformat(about["occurred_at"])
+        if "body_status" in about:
+            about["result"] = self.kit.ToolResult.model_validate(about["result"])
+        elif "run" in about:
+            about["run"] = self.run_kinds[0].model_validate(about["run"])
+        elif "result" in about:
+            about["result"] = self.run_kinds[1].model_validate(about["result"])
+        return kind(**about)
+
+    @staticmethod
+    def loaded(those, number):
+        if isinstance(those[number], BaseException):
+            raise RuntimeError(f"it could not be loaded: {those[number]}")
+        return those[number]
+
+    @contextlib.contextmanager
+    def shared(self, about):
+        """Gives out the call; the middlewares that are around it at one time share it."""
+        key = about["tool_use_id"]
+        if key not in self.calls:
+            kind = getattr(self.kit, "ToolCall", None) or ours(self.hello["modules"], "tools").ToolCall
+            self.calls[key] = [kind(**{**about, "workspace_root": Path(about["workspace_root"])}), 0]
+        shared = self.calls[key]
+        shared[1] += 1
+        try:
+            yield shared[0]
+        finally:
+            shared[1] -= 1
+            if not shared[1]:
+                del self.calls[key]
 
     def context(self, about, signal):
         kind = self.kit.ToolExecutionContext
         known = getattr(kind, "model_fields", {})
         about = {**about, "workspace_root": Path(about["workspace_root"]), "cancellation": signal}
+        about["read_state"] = self.read_state(about["session_id"])
         return kind(**{key: value for key, value in about.items() if not known or key in known})
+
+
+    def read_state(self, session):
+        """Returns what the tools here have read in a session; the oldest sessions are forgotten."""
+        kind = getattr(self.kit, "ReadFileState", None)
+        if kind is not None and session not in self.read_states:
+            self.read_states[session] = kind()
+            if len(self.read_states) > SESSIONS:
+                self.read_states.popitem(last=False)
+        if session in self.read_states:
+            self.read_states.move_to_end(session)
+        return self.read_states.get(session)
+
+
+class Frame:
+    """One middleware around one call, and its way on: once at most, and only while it runs."""
+
+    def __init__(self, worker, number):
+        self.worker = worker
+        self.number = number
+        self.is_over = False
+        self.wrong = self.rest = self.before = self.result = self.raised = None
+
+    async def call_next(self):
+        kit = self.worker.kit
+        if self.rest is not None or self.is_over:
+            error = execution_error("call_next can be called once, and only while its middleware runs")
+            if not self.is_over:
+                self.wrong = error
+            raise error
+        self.rest = asyncio.get_running_loop().create_future()
+        self.worker.line.send({"id": self.number, "next": True})
+        # Whoever stops waiting does not stop what was begun.
+        message = await asyncio.shield(self.rest)
+        self.result = kit.ToolResult.model_validate(message["result"])
+        self.before = plain(self.result)
+        if message["raised"]:
+            self.raised = execution_error(self.result.error.message, self.result.error.code)
+            self.raised.result = self.result
+            raise self.raised
+        return self.result
+
+    def resume(self, message):
+        if not self.rest.done():
+            self.rest.set_result(message)
+
+    def reply(self, result):
+        if self.wrong is not None:
+            return self.failed(self.wrong)
+        if self.rest is not None and self.result is None:
+            # What it has begun and not waited for counts, and not what it says.
+            return {"kept": True}
+        if not isinstance(result, self.worker.kit.ToolResult):
+            return self.failed(TypeError(f"a middleware returns a ToolResult, and not {result!r}"[:500]))
+        after = plain(result)
+        return {"kept": True} if result is self.result and after == self.before else {"result": after}
+
+    def failed(self, error):
+        if error is self.raised:
+            return {"kept": True}
+        return {"failure": failure_of(error)}
+
+
+def execution_error(text, code="EXECUTION_ERROR"):
+    """Makes the exception that a failure further in is, of Iris's own kinds where they are."""
+    exceptions = sys.modules.get("iris.exceptions")
+    name = "IrisToolValidationError" if code == "VALIDATION_ERROR" else "IrisToolExecutionError"
+    error = getattr(exceptions, name, RuntimeError)(text)
+    error.code = code
+    return error
+
+
+def verdict(event, answer):
+    """Makes what a hook says of what its handler returned; only what its event allows."""
+    key = {"tool.before": "deny_reason", "tool.after": "feedback"}.get(event)
+    if answer is None:
+        return {}
+    said = plain(answer)
+    if key is None or not isinstance(said, dict) or set(said) != {key}:
+        allowed = f"None or a result with {key}" if key else "None"
+        raise TypeError(f"the handler of {event} returns {allowed}, and not {answer!r}"[:500])
+    if not isinstance(said[key], str) or not said[key].strip():
+        raise ValueError(f"{key} says nothing")
+    return said
 
 
 class Signal:
@@ -322,13 +651,39 @@ class Signal:
 
     def __init__(self):
         self.requested = False
-
-    def request(self):
-        self.requested = True
+        self.task = None
 
     def raise_if_requested(self):
         if self.requested:
             raise asyncio.CancelledError
+
+
+class Threads(concurrent.futures.ThreadPoolExecutor):
+    """The threads of tools. Nobody can end one whose call was given up and which goes on."""
+
+    busy = {}
+
+    def __init__(self):
+        super().__init__(THREADS, thread_name_prefix="iris-mcp tool")
+
+    def submit(self, function, /, *args, **kwargs):
+        key, signal = object(), CALL.get()
+
+        def body():
+            self.busy[key] = signal
+            try:
+                return function(*args, **kwargs)
+            finally:
+                del self.busy[key]
+
+        return super().submit(body)
+
+    @classmethod
+    def give_up_if_all_are_stuck(cls):
+        stuck = sum(signal is not None and signal.requested for signal in list(cls.busy.values()))
+        if stuck >= THREADS:
+            print(f"all {stuck} threads are busy with calls that were given up", file=sys.stderr, flush=True)
+            os._exit(1)
 
 
 def main(hello):

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -47,6 +47,8 @@ struct Request {
     answer: oneshot::Sender<Answer>,
     /// Since when its body runs, as a number.
     begun: Option<u64>,
+    /// Told when it wants the rest of its chain to run.
+    next: Arc<Notify>,
 }
 
 /// What became of a request.
@@ -65,6 +67,7 @@ pub(super) struct Asked {
     id: u64,
     worker: Arc<Worker>,
     answer: oneshot::Receiver<Answer>,
+    next: Arc<Notify>,
     done: bool,
     tasks: TaskTracker,
 }
@@ -106,7 +109,10 @@ impl Worker {
     ) {
         let (mut lines, mut loaded) = (Lines::new(output, limit), Some(loaded));
         while let Ok(Some(line)) = lines.next().await {
-            let Line::Whole(line) = line else { continue };
+            let Line::Whole(line) = line else {
+                self.lost_track(&"a line is too long");
+                continue;
+            };
             match serde_json::from_slice::<Said>(&line) {
                 Ok(Said { described: Some(described), .. }) => {
                     if let Some(loaded) = loaded.take() {
@@ -115,9 +121,7 @@ impl Worker {
                     }
                 }
                 Ok(said) => self.heard(said),
-                Err(error) => {
-                    tracing::warn!(%error, "the Python interpreter said what nobody knows");
-                }
+                Err(error) => self.lost_track(&error),
             }
         }
         let requests = {
@@ -131,6 +135,12 @@ impl Worker {
         }
     }
 
+    /// Ends it: nobody knows which request would wait for its answer for ever.
+    fn lost_track(&self, why: &dyn std::fmt::Display) {
+        tracing::error!(error = %why, "the Python interpreter said what nobody knows and is ended");
+        self.condemned.cancel();
+    }
+
     fn heard(&self, said: Said) {
         let Some(id) = said.id else { return };
         let mut waiting = self.waiting();
@@ -139,6 +149,12 @@ impl Worker {
             let begun = waiting.begun;
             if let Some(request) = waiting.requests.get_mut(&id) {
                 request.begun = Some(begun);
+            }
+            return;
+        }
+        if said.next {
+            if let Some(request) = waiting.requests.get(&id) {
+                request.next.notify_one();
             }
             return;
         }
@@ -151,16 +167,16 @@ impl Worker {
     /// Asks it for something; nothing if it has ended.
     pub(super) async fn ask(self: &Arc<Self>, ask: Ask<'_>, tasks: &TaskTracker) -> Option<Asked> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, answer) = oneshot::channel();
+        let (request, answer, next) = Request::new();
         {
             let mut waiting = self.waiting();
             if waiting.over {
                 return None;
             }
-            waiting.requests.insert(id, Request { answer: sender, begun: None });
+            waiting.requests.insert(id, request);
         }
-        let asked =
-            Asked { id, worker: Arc::clone(self), answer, done: false, tasks: tasks.clone() };
+        let (worker, tasks) = (Arc::clone(self), tasks.clone());
+        let asked = Asked { id, worker, answer, next, done: false, tasks };
         self.write(&Numbered { id, ask }).await;
         Some(asked)
     }
@@ -181,8 +197,8 @@ impl Worker {
 
     async fn pongs(self: &Arc<Self>) -> bool {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, answer) = oneshot::channel();
-        self.waiting().requests.insert(id, Request { answer: sender, begun: None });
+        let (request, answer, _) = Request::new();
+        self.waiting().requests.insert(id, request);
         self.write(&Numbered { id, ask: Ask::Ping }).await;
         let pong = tokio::time::timeout(PONG, answer).await.is_ok();
         self.waiting().requests.remove(&id);
@@ -238,12 +254,35 @@ struct Numbered<'a> {
     ask: Ask<'a>,
 }
 
+impl Request {
+    fn new() -> (Self, oneshot::Receiver<Answer>, Arc<Notify>) {
+        let (answer, receiver) = oneshot::channel();
+        let next = Arc::new(Notify::new());
+        (Self { answer, begun: None, next: Arc::clone(&next) }, receiver, next)
+    }
+}
+
 impl Asked {
     /// Waits for the answer.
-    pub(super) async fn answer(mut self) -> Answer {
+    pub(super) async fn answer(&mut self) -> Answer {
         let answer = (&mut self.answer).await;
         self.done = true;
         answer.unwrap_or(Answer::Lost { begun: false })
+    }
+
+    /// Waits until it wants the rest of its chain to run, or has its answer.
+    pub(super) async fn next(&mut self) -> Result<(), Answer> {
+        let next = Arc::clone(&self.next);
+        tokio::select! {
+            biased;
+            () = next.notified() => Ok(()),
+            answer = self.answer() => Err(answer),
+        }
+    }
+
+    /// Says what the rest of its chain came to.
+    pub(super) async fn resume(&self, ask: Ask<'_>) {
+        self.worker.write(&Numbered { id: self.id, ask }).await;
     }
 }
 

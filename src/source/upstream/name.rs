@@ -9,7 +9,7 @@ use crate::source::upstream::diagnostic::{
     Diagnostic, MCP_OFFER_INVALID, MCP_TOOL_INVALID, Severity, Stage,
 };
 use crate::tool::definition::MAX_NAME_CHARS;
-use crate::tool::suffix::suffixed;
+use crate::tool::suffix::{suffixed, worded};
 
 /// Names for a list of tools, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,8 +99,7 @@ fn base(server: &str, wire_name: &str) -> String {
 
 /// Returns the base with `_` for every character that is no ASCII letter, digit or `_`.
 fn plain(server: &str, wire_name: &str) -> String {
-    let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    base(server, wire_name).chars().map(legal).collect()
+    worded(&base(server, wire_name))
 }
 
 fn hashed(server: &str, wire_name: &str, identity: &Value) -> String {

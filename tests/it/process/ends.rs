@@ -345,12 +345,7 @@ fn z2_a_server_has_a_second_after_its_input_and_one_after_sigterm() {
 
 #[test]
 fn z2_a_guard_that_hangs_holds_up_no_end() {
-    let (home, mark) = (Home::new(), Mark::new());
-    home.serve(json!({"up": Kind::Stubborn.server(&home, &mark)}));
-    let mut session = Session::start(&home.arguments());
-    session.initialize();
-    session.call(CALL, &json!({}));
-    Kind::Stubborn.family(&mark);
+    let (_home, mark, mut session) = slow_to_end();
     let guard = children(session.pid())[0];
     kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();
     session.signal(Signal::SIGTERM);

@@ -173,6 +173,17 @@ async fn a_line_beyond_the_bound_is_passed_over_and_told() {
 }
 
 #[tokio::test]
+async fn a_long_pattern_is_not_searched_for_in_the_longest_lines() {
+    let bench = Bench::new();
+    // The engine may look at every part of the pattern for every byte.
+    let pattern = format!("needle|{}", "y".repeat(16 * 1024 - 7));
+    bench.write("f", format!("{}\nneedle", "y".repeat(LONGEST_LINE)));
+    let text = grep(&bench, json!({"pattern": pattern})).await;
+    let expected = "f:2: needle\n[grep_search: not searched, longer than 65536 bytes: f:1]";
+    assert_eq!(text, expected);
+}
+
+#[tokio::test]
 async fn a_result_beyond_the_bound_ends_the_search_and_is_told() {
     let bench = Bench::new();
     let line = "n".repeat(LONGEST_LINE - 1);

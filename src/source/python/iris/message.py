@@ -13,12 +13,14 @@ class TextBlock(BaseModel):
 
 
 class ImageBlock(BaseModel):
-    """An image for the model, in base64."""
+    """An image for the model, in base64, or where it is kept."""
 
     type: Literal["image"] = "image"
-    data: str
+    data: str = ""
     mime_type: str = "image/png"
     name: str | None = None
+    original: Any = None
+    model: Any = None
 
 
 DataBlock = TextBlock | ImageBlock | Any

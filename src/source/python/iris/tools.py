@@ -8,7 +8,8 @@ import json
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -31,12 +32,17 @@ __all__ = [
     "DocstringInfo",
     "ImageBlock",
     "TextBlock",
+    "ReadFileRecord",
+    "ReadFileState",
     "ToolArtifact",
+    "ToolCall",
     "ToolCapability",
     "ToolDefinition",
     "ToolErrorInfo",
     "ToolExecutionContext",
     "ToolExecutor",
+    "ToolMiddleware",
+    "ToolNext",
     "ToolRegistry",
     "ToolResult",
     "ToolTimeoutOwner",
@@ -130,6 +136,13 @@ class ToolErrorInfo(BaseModel):
     details: dict[str, Any] = Field(default_factory=dict)
 
 
+def _block(block: Any) -> Any:
+    """Makes a block of what is written like one."""
+    kinds = {"text": TextBlock, "image": ImageBlock}
+    kind = kinds.get(block.get("type", "")) if isinstance(block, dict) else None
+    return block if kind is None else kind.model_validate(block)
+
+
 class ToolArtifact(BaseModel):
     """A file that holds a result, or more of it."""
 
@@ -154,6 +167,11 @@ class ToolResult(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
     hook_feedback: tuple[str, ...] = ()
 
+    @field_validator("content", mode="before")
+    @classmethod
+    def _content(cls, content: Any) -> Any:
+        return [_block(block) for block in content] if isinstance(content, list | tuple) else content
+
     @property
     def model_blocks(self) -> list[Any]:
         """The blocks that a model gets."""
@@ -168,6 +186,30 @@ class ToolResult(BaseModel):
     def model_content(self) -> str:
         """The text of those blocks."""
         return "\n".join(block.text for block in self.model_blocks if getattr(block, "type", "") == "text")
+
+
+class ReadFileRecord(BaseModel):
+    """How a file was when it was read."""
+
+    path: Path
+    mtime_ns: int
+    size_bytes: int
+    digest: str | None = None
+
+
+class ReadFileState(BaseModel):
+    """The files that Python tools have read in a session, by their real paths."""
+
+    files: dict[str, ReadFileRecord] = Field(default_factory=dict)
+
+    def update(self, path: Path) -> None:
+        """Remembers how a file is now."""
+        real, about = path.resolve(), path.stat()
+        self.files[str(real)] = ReadFileRecord(path=real, mtime_ns=about.st_mtime_ns, size_bytes=about.st_size)
+
+    def get(self, path: Path) -> ReadFileRecord | None:
+        """Returns how a file was when it was read, if it was."""
+        return self.files.get(str(path.resolve()))
 
 
 class CancellationSignal:
@@ -242,6 +284,31 @@ class BaseTool(ABC):
     @abstractmethod
     async def arun(self, params: Any, context: ToolExecutionContext) -> ToolResult:
         """Runs the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call on its way to a tool, as middleware sees it; its arguments are a copy."""
+
+    tool_use_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+    agent_id: str
+    session_id: str
+    run_id: str | None
+    activation_id: str | None
+    workspace_root: Path
+
+
+ToolNext = Callable[[], Awaitable[ToolResult]]
+
+
+class ToolMiddleware(ABC):
+    """Something that is wrapped around the bodies of tools."""
+
+    @abstractmethod
+    async def wrap_tool_call(self, call: ToolCall, call_next: ToolNext) -> ToolResult:
+        """Runs around the rest, which `call_next()` runs once at most, or instead of it."""
 
 
 class DocstringInfo(BaseModel):
