@@ -286,7 +286,8 @@ impl Keeper {
         }
         let published = skills.iter().filter(|skill| files::named(skill).is_ok());
         let resources = published.map(|skill| Arc::new(files::listed(skill))).collect();
-        Offers { resources, reads: true, skills: true, ..Offers::default() }
+        // What is not in the folder of one of these is nothing to ask us for.
+        Offers { resources, skills: true, ..Offers::default() }
     }
 
     /// Says why a skill is no resource, if it is none.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::files::{self, SkillFile, Unpublished};
 use super::scan::Skill;
@@ -17,6 +18,9 @@ const NO_RESOURCE: i64 = -32_002;
 const NO_METHOD: i64 = -32_601;
 const INTERNAL: i64 = -32_603;
 
+/// Answers about an address from what is on disk.
+type Answer = fn(&Stock, &str, &CancellationToken) -> Result<Value, RelayError>;
+
 /// How many requests look at the disk at once.
 const AT_ONCE: usize = 4;
 
@@ -24,12 +28,12 @@ const AT_ONCE: usize = 4;
 #[derive(Debug)]
 pub(super) struct SkillRelay {
     stock: Arc<Stock>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 impl SkillRelay {
     pub(super) fn new(stock: Arc<Stock>) -> Self {
-        Self { stock, turns: Semaphore::new(AT_ONCE) }
+        Self { stock, turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 }
 
@@ -42,11 +46,11 @@ impl Relay for SkillRelay {
         cx: &CallContext,
     ) -> Result<Value, RelayError> {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let answer: fn(&Stock, &str) -> Result<Value, RelayError> = match method {
-            "skills/list" => |stock, _| Ok(list(stock)),
-            "skills/get" => get,
-            "resources/directory/read" => directory,
-            "resources/read" => read,
+        let answer: Answer = match method {
+            "skills/list" => |stock, _, stop| Ok(list(stock, stop)),
+            "skills/get" => |stock, uri, _| get(stock, uri),
+            "resources/directory/read" => |stock, uri, _| directory(stock, uri),
+            "resources/read" => |stock, uri, _| read(stock, uri),
             "completion/complete" => {
                 return Ok(json!({"completion": {"values": [], "hasMore": false}}));
             }
@@ -54,9 +58,18 @@ impl Relay for SkillRelay {
             _ => return Err(error(NO_METHOD, &format!("skills have no {method}"), &uri)),
         };
         let stock = Arc::clone(&self.stock);
-        let answered = async {
-            let _turn = self.turns.acquire().await;
-            tokio::task::spawn_blocking(move || answer(&stock, &uri)).await
+        let turns = Arc::clone(&self.turns);
+        // It stops, too, when nobody waits for it any more.
+        let stop = cx.cancelled.child_token();
+        let _guard = stop.clone().drop_guard();
+        let answered = async move {
+            let turn = turns.acquire_owned().await;
+            let looking = move || {
+                let answer = answer(&stock, &uri, &stop);
+                drop(turn);
+                answer
+            };
+            tokio::task::spawn_blocking(looking).await
         };
         let answered = tokio::select! {
             answered = answered => answered,
@@ -77,9 +90,9 @@ impl Relay for SkillRelay {
 }
 
 /// Lists all skills that can be published.
-fn list(stock: &Stock) -> Value {
+fn list(stock: &Stock, stop: &CancellationToken) -> Value {
     let mut skills = Vec::new();
-    for skill in &stock.found().skills {
+    for skill in stock.found().skills.iter().take_while(|_| !stop.is_cancelled()) {
         match files::entry(stock, skill) {
             Ok(entry) => skills.push(entry),
             Err(why) => tracing::debug!(skill = skill.name, %why, "a skill is not listed"),
