@@ -287,7 +287,13 @@ impl Hooks {
                 Err(HookError::Interrupted(interrupt)) => return Err(interrupt),
                 Err(HookError::Failed(message)) => message,
             };
-            let message = format!("the hook {} failed: {problem}", registration.name);
+            let hook = registration.name.as_str();
+            tracing::warn!(
+                hook,
+                error = problem,
+                "a hook before a call failed, and so did the call"
+            );
+            let message = format!("the hook {hook} failed: {problem}");
             return Ok(Some(Failure::new(HOOK_ERROR, message)));
         }
         Ok(None)

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::binary::{Ended, Gateway, command, exe, run};
+use crate::binary::{Ended, Gateway, command, exe, peer, run};
+use crate::peers::{Client, Mode};
 use crate::session::{Session, code, hello, text};
 use crate::web::Web;
 
@@ -197,7 +198,7 @@ fn the_agent_with_everything_serves_each_of_its_tools_over_both_transports() {
     let copy = copied();
     let agent = copy.path().join("agent/agent.yaml");
     let arguments = ["--agent", agent.to_str().unwrap(), "--approval", "client"];
-    let python = crate::binary::peer("fastmcp/bin/python");
+    let python = peer("fastmcp/bin/python");
     let mut session = Session::start_with(&arguments, |command| {
         command.env("IRIS_MCP_PYTHON_INTERPRETER", &python);
     });
@@ -233,9 +234,34 @@ fn the_agent_with_everything_serves_each_of_its_tools_over_both_transports() {
 }
 
 #[test]
+fn real_clients_call_each_tool_of_the_agent_with_everything() {
+    let copy = copied();
+    let agent = copy.path().join("agent/agent.yaml");
+    let arguments = ["--agent", agent.to_str().unwrap(), "--approval", "client"];
+    let python = peer("fastmcp/bin/python");
+    let env =
+        json!({"IRIS_MCP_PYTHON_INTERPRETER": python, "PATH": std::env::var("PATH").unwrap()});
+    let line: Vec<&str> = [exe(), "serve", "--stdio"].into_iter().chain(arguments).collect();
+    let gateway = Gateway::start_with(&arguments, |command| {
+        command.env("IRIS_MCP_PYTHON_INTERPRETER", &python);
+    });
+    let steps = calls()
+        .map(|(name, arguments, _)| json!({"op": "call", "name": name, "arguments": arguments}));
+    for (client, transport) in [
+        (Client::FastMcp(Mode::Auto), json!({"command": line, "env": env})),
+        (Client::TypeScript(Mode::Legacy), json!({"url": gateway.url})),
+    ] {
+        let seen = client.answering(&transport, &json!(steps), None);
+        for (step, (name, _, part)) in seen["steps"].as_array().unwrap().iter().zip(calls()) {
+            assert!(text(&step["result"]).contains(part), "{client:?} {name}: {step}");
+        }
+    }
+}
+
+#[test]
 fn a_new_folder_is_filled_once_and_works() {
     let home = tempfile::tempdir().unwrap();
-    let python = crate::binary::peer("fastmcp/bin/python");
+    let python = peer("fastmcp/bin/python");
     let whole = ask(home.path(), &["init", "whole"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(whole.stderr.contains("whole/.venv/bin/pip install 'pydantic>=2'"), "{whole:?}");

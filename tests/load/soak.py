@@ -204,10 +204,13 @@ def main():
             "name: soak\npermissions: {workspace: w, writes: allow}\nmcp: {path: mcp.json}\n"
             "tools: {builtin: [file.read, file.list, file.grep]}\n"
         )
+        # Sessions whose client just goes away are kept so long; that is to happen many times.
+        (home / "server.toml").write_text("[limits]\nsession_idle_seconds = 120\n")
         (home / "w").mkdir()
         for name in ("a", "b", "c"):
             (home / "w" / f"{name}.txt").write_text("first line\nses\n" + "more of it\n" * 2000)
         serve = [given.binary, "serve", "--stdio", "--http", "127.0.0.1:0", "--agent", str(home / "agent.yaml")]
+        serve += ["--config", str(home / "server.toml")]
         serve += ["--defer", "always", "--approval", "client", "--permit", "*"]
         gateway = subprocess.Popen(serve, stdin=pipe, stdout=pipe, stderr=pipe)
         url = next(line[line.index("http://"):].split()[0] for line in map(bytes.decode, gateway.stderr) if "/mcp" in line)

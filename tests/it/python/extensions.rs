@@ -206,7 +206,7 @@ fn t28_what_a_python_hook_says_before_a_call_counts() {
         if how == "crash" {
             let said = session.said();
             assert!(
-                said.contains("RuntimeError: the hook is broken") && said.contains("mine"),
+                said.contains("RuntimeError: the hook is broken") && said.contains("hook=\"mine\""),
                 "{said}"
             );
         }
