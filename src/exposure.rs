@@ -315,12 +315,12 @@ impl Exposure {
         }
     }
 
-    /// Says whether a tool that is listed may have to be searched for in a later snapshot.
     /// Says whether nothing can be searched for, so that what has to be is found by nobody.
     pub fn searches_nothing(&self) -> bool {
         matches!(self.config.defer, Defer::Never)
     }
 
+    /// Says whether a tool that is listed may have to be searched for in a later snapshot.
     fn may_be_deferred(&self, definition: &ToolDefinition) -> bool {
         definition.origin.is_some() && matches!(self.config.defer, Defer::Auto { .. })
     }

@@ -25,6 +25,8 @@ pub struct Surface {
     pub(super) version: u64,
     names: Arc<Names>,
     deferring: bool,
+    /// Whether something has to be searched for: tools of upstreams, or what says so of itself.
+    searching: bool,
     candidates: Candidates,
     /// The search, with a description that says what there is to find.
     search: OnceLock<Option<Arc<dyn Tool>>>,
@@ -61,15 +63,18 @@ impl Surface {
                     && measure(&listed, &names).div_ceil(BYTES_A_TOKEN) > *budget_tokens
             }
         };
+        let own = available.iter().any(|tool| tool.definition().deferred);
+        let searching = deferring || (own && !matches!(defer, Defer::Never));
         let candidates = available
             .into_iter()
-            .filter(|tool| deferring && defers(deferring, tool.definition()))
+            .filter(|tool| searching && defers(deferring, tool.definition()))
             .map(Arc::clone);
         let candidates = Candidates::new(candidates.collect());
         Self {
             version: catalogue.version(),
             names: Arc::new(names),
             deferring,
+            searching,
             candidates,
             search: OnceLock::new(),
         }
@@ -85,6 +90,11 @@ impl Surface {
         self.deferring
     }
 
+    /// Returns whether anything has to be searched for.
+    pub fn is_searching(&self) -> bool {
+        self.searching
+    }
+
     /// Returns the tools that can be found, those that are shown in any case among them.
     pub fn candidates(&self) -> &Candidates {
         &self.candidates
@@ -97,7 +107,7 @@ impl Surface {
 
     /// Says whether there is a tool at all: some are only there while others are deferred.
     pub(super) fn has(&self, definition: &ToolDefinition) -> bool {
-        self.deferring || definition.presence == Presence::Always
+        self.searching || definition.presence == Presence::Always
     }
 
     /// Returns the search with a description that names the servers whose tools it finds.
@@ -119,21 +129,22 @@ impl Surface {
     /// Says what there is, to a search that has found nothing.
     pub(super) fn hint(&self) -> String {
         match search::servers(self.candidates.tools(), HINT_BYTES) {
-            servers if servers.is_empty() => "there are no tools to be found".to_owned(),
+            _ if self.candidates.tools().is_empty() => "there are no tools to be found".to_owned(),
+            servers if servers.is_empty() => "nothing fits".to_owned(),
             servers => format!("nothing fits; there are tools of {servers}"),
         }
     }
 
     /// Says in a sentence what has to be searched for, if anything has.
     pub fn remark(&self) -> Option<String> {
-        if !self.deferring || self.candidates.tools().is_empty() {
+        if !self.searching || self.candidates.tools().is_empty() {
             return None;
         }
         let servers = search::servers(self.candidates.tools(), HINT_BYTES / 2);
         let count = self.candidates.tools().len();
-        Some(format!(
-            "{count} more tools are not listed. Find them with tool_search. They are of {servers}."
-        ))
+        let theirs =
+            if servers.is_empty() { String::new() } else { format!(" They are of {servers}.") };
+        Some(format!("{count} more tools are not listed. Find them with tool_search.{theirs}"))
     }
 }
 

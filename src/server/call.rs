@@ -154,7 +154,7 @@ impl Gateway {
             None => false,
             Some(Presence::Always) => true,
             Some(Presence::WhileDeferring) => {
-                self.shared.parts.exposure.surface(catalogue).is_deferring()
+                self.shared.parts.exposure.surface(catalogue).is_searching()
             }
         }
     }
