@@ -37,8 +37,6 @@ use crate::tool::{Call, CallContext, ErrorCode, Failure, Interrupt, Route, ToolR
 pub const HITL_REQUIRED: ErrorCode = ErrorCode::new("HITL_REQUIRED");
 /// The tool failed too often and is left alone for a while.
 pub const CIRCUIT_OPEN: ErrorCode = ErrorCode::new("CIRCUIT_OPEN");
-/// The body took longer than the operator allows.
-pub const TOOL_TIMEOUT: ErrorCode = ErrorCode::new("TOOL_TIMEOUT");
 /// The body has a bug.
 pub const INTERNAL_ERROR: ErrorCode = ErrorCode::new("INTERNAL_ERROR");
 

@@ -260,6 +260,14 @@ impl Hooks {
     }
 
     /// Returns what there is, in order: each one's name, and its event in brackets.
+    pub fn filters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.registrations.iter().flat_map(|registration| {
+            let tools = registration.tools.iter().flatten();
+            tools.map(|tool| (registration.name.as_str(), tool.as_str()))
+        })
+    }
+
+    /// Returns the hooks, in order: each one's name, and its event in brackets.
     pub fn told(&self) -> Vec<String> {
         let told = |one: &Registration| format!("{} ({})", one.name, one.event.name());
         self.registrations.iter().map(told).collect()

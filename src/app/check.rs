@@ -247,7 +247,16 @@ impl App {
         };
         let operator = said.operator.iter().filter(|name| !is_server(name));
         let operator = operator.map(|name| Idle::of("upstream", name));
-        rules.chain(groups).chain(allow).chain(deny).chain(operator).collect()
+        let names = self.names(catalogue);
+        let is_called = |name: &str| {
+            spellings().any(|spelling| spelling == name)
+                || definitions().any(|tool| names.wire(tool) == name)
+        };
+        let hooks = self.extensions.hooks.filters().filter(|(_, tool)| !is_called(tool));
+        let hooks = hooks.map(|(hook, tool)| {
+            Idle::in_vain(&format!("hooks, {hook}: tools"), tool, &said.disabled)
+        });
+        rules.chain(groups).chain(allow).chain(deny).chain(operator).chain(hooks).collect()
     }
 }
 

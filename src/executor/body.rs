@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio_util::task::TaskTracker;
 
+use super::INTERNAL_ERROR;
 use super::breaker::Breaker;
 use super::call::Permitted;
-use super::{INTERNAL_ERROR, TOOL_TIMEOUT};
 use crate::middleware::{Innermost, Outcome};
+use crate::tool::result::TOOL_TIMEOUT;
 use crate::tool::{CallContext, Failure, Interrupt, TimeoutOwner, Tool, ToolResult};
 
 /// How long a cancelled body may take to come to an end by itself.

@@ -47,7 +47,7 @@ pub const PYTHON_TOOL_INVALID: ErrorCode = ErrorCode::new("PYTHON_TOOL_INVALID")
 pub const WORKER_LOST: ErrorCode = ErrorCode::new("WORKER_LOST");
 
 /// How long an interpreter may take to load all tools.
-const STARTUP: Duration = Duration::from_mins(1);
+const STARTUP: Duration = Duration::from_secs(30);
 
 /// What the operator and the agent file say of Python tools.
 #[derive(Clone, Debug, Default)]
@@ -175,9 +175,13 @@ fn publication((host, shelf): (&Arc<Host>, &Shelf), described: Described) -> Pub
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for about in described.tools {
         let name = about.name.clone();
+        let place = host.config().places.get(&about.place).cloned();
         match PythonTool::new(about, Arc::clone(host), shelf.clone()) {
             Ok(tool) => tools.push(Arc::new(tool)),
-            Err(problem) => diagnostics.push(invalid(&format!("{name}: {problem}"))),
+            Err(problem) => {
+                let diagnostic = invalid(&format!("{name}: {problem}"));
+                diagnostics.push(Diagnostic { place, ..diagnostic });
+            }
         }
     }
     for diagnostic in &diagnostics {

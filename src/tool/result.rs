@@ -13,6 +13,8 @@ use super::native::Native;
 pub const VALIDATION_ERROR: ErrorCode = ErrorCode::new("VALIDATION_ERROR");
 /// A failure of the body that has no code of its own.
 pub const EXECUTION_ERROR: ErrorCode = ErrorCode::new("EXECUTION_ERROR");
+/// The call took longer than the operator allows.
+pub const TOOL_TIMEOUT: ErrorCode = ErrorCode::new("TOOL_TIMEOUT");
 
 /// The result of a call, successful or not.
 #[derive(Clone, Debug, Default)]

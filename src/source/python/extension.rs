@@ -75,6 +75,18 @@ impl PythonHook {
 #[async_trait]
 impl Middleware for PythonMiddleware {
     async fn wrap(&self, call: &Call, next: Next) -> Result<ToolResult, MiddlewareError> {
+        let wrapped = self.around(call, next).await;
+        if let Err(MiddlewareError::Failed(error)) = &wrapped {
+            let factory = self.host.config().middleware.get(self.number);
+            let middleware = factory.map_or("", |factory| factory.factory.as_str());
+            tracing::warn!(middleware, error, "a middleware failed");
+        }
+        wrapped
+    }
+}
+
+impl PythonMiddleware {
+    async fn around(&self, call: &Call, next: Next) -> Result<ToolResult, MiddlewareError> {
         let ask = Ask::Wrap { middleware: self.number, call: Called::of(call) };
         let asked = self.host.begin(ask).await;
         let mut asked = asked.map_err(|failure| MiddlewareError::Failed(failure.message))?;
@@ -88,7 +100,7 @@ impl Middleware for PythonMiddleware {
                 let came_to = came_to?;
                 asked.resume(resumed(call, &came_to)).await;
                 let said = said(asked.answer().await).map_err(MiddlewareError::Failed)?;
-                if said.kept { Ok(came_to) } else { made(said) }
+                if said.kept { Ok(noted(came_to, said)) } else { made(said) }
             }
             // It returns without having seen what the rest comes to, which counts all the same.
             answer = asked.answer() => {
@@ -97,6 +109,13 @@ impl Middleware for PythonMiddleware {
             }
         }
     }
+}
+
+/// Puts what a middleware noted beside a result that stands.
+fn noted(mut result: ToolResult, said: Said) -> ToolResult {
+    result.metadata = said.metadata.unwrap_or(result.metadata);
+    result.stats = said.stats.unwrap_or(result.stats);
+    result
 }
 
 /// Tells a middleware what the rest of its chain came to.

@@ -126,6 +126,7 @@ impl Host {
         let Config { functions, registrars, hooks, middleware, path, .. } = &self.config;
         let limit = self.config.max_message_bytes;
         let program = interpreter::of(&self.config);
+        let name = program.to_string_lossy().into_owned();
         let mut env = base_environment(&self.config.environment, &self.config.inherit_env);
         env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
         let spec = Spec {
@@ -156,12 +157,15 @@ impl Host {
             Ok(Ok(described)) => Ok(Started { worker, child, described }),
             Ok(Err(_)) => {
                 let exit = child.wait().await;
-                Err(ended_early(exit, &child.last_stderr()))
+                Err(ended_early(&name, &worker.loading(), exit, &child.last_stderr()))
             }
             Err(_) => {
                 child.stop(Grace::NONE).await;
                 let seconds = STARTUP.as_secs();
-                Err(Cause::from(format!("the tools were not loaded within {seconds} s")))
+                let what = worker.loading();
+                Err(Cause::from(format!(
+                    "not everything was loaded within {seconds} s; {name} was loading {what}"
+                )))
             }
         }
     }
@@ -205,12 +209,15 @@ impl Host {
     }
 }
 
-/// Says why an interpreter has ended before it had loaded the tools, its last words below.
-fn ended_early(exit: Exit, words: &[String]) -> Cause {
+/// Says why an interpreter has ended before it had loaded everything, its last words below.
+fn ended_early(name: &str, loading: &str, exit: Exit, words: &[String]) -> Cause {
+    let during =
+        if loading.is_empty() { "starting".to_owned() } else { format!("loading {loading}") };
+    let ended = format!("{name} ended while it was {during}");
     let Some((last, before)) = words.split_last() else {
-        return Cause::from(format!("the interpreter ended while it was loading: {exit}"));
+        return Cause::from(format!("{ended}: {exit}"));
     };
-    let mut lines = vec![format!("the interpreter ended while it was loading: {last}")];
+    let mut lines = vec![format!("{ended}: {last}")];
     lines.extend_from_slice(before);
     Cause::from(lines.join("\n"))
 }

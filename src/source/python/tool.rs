@@ -9,7 +9,7 @@ use super::host::{self, Host};
 use super::shelf::Shelf;
 use super::wire::{About, Ask, Context};
 use super::worker::Answer;
-use crate::tool::result::EXECUTION_ERROR;
+use crate::tool::result::{EXECUTION_ERROR, TOOL_TIMEOUT};
 use crate::tool::{
     Arguments, CallContext, Capability, Failure, InputSchema, Interrupt, PreviewMode, Retention,
     Tool, ToolDefinition, ToolName, ToolResult, Valid,
@@ -70,13 +70,8 @@ fn said(mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata
 }
 
-#[async_trait]
-impl Tool for PythonTool {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    async fn validate(&self, raw: Arguments, _cx: &CallContext) -> Result<Valid, Failure> {
+impl PythonTool {
+    async fn checked(&self, raw: Arguments) -> Result<Valid, Failure> {
         let tool = self.definition.name.as_str();
         let mut answer = self.host.ask(Ask::Validate { tool, arguments: &raw }).await?;
         if let Answer::Lost { .. } = answer {
@@ -92,7 +87,25 @@ impl Tool for PythonTool {
             Answer::Lost { .. } => Err(host::lost()),
         }
     }
+}
 
+#[async_trait]
+impl Tool for PythonTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    async fn validate(&self, raw: Arguments, cx: &CallContext) -> Result<Valid, Failure> {
+        let checked = self.checked(raw);
+        match cx.time_limit {
+            None => checked.await,
+            Some(limit) => tokio::time::timeout(limit, checked).await.unwrap_or_else(|_| {
+                let seconds = limit.as_secs_f64();
+                let message = format!("checking the arguments took longer than {seconds} s");
+                Err(Failure::new(TOOL_TIMEOUT, message).retryable())
+            }),
+        }
+    }
     async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
         let tool = self.definition.name.as_str();
         let ask = Ask::Run { tool, arguments: &call.arguments, context: Context::of(cx, tool) };

@@ -94,6 +94,11 @@ pub(super) struct Said {
     /// What the rest of the chain came to stands.
     pub(super) kept: bool,
     pub(super) verdict: Option<Map<String, Value>>,
+    /// What is added to it, in the place of what it had.
+    pub(super) metadata: Option<Map<String, Value>>,
+    pub(super) stats: Option<Map<String, Value>>,
+    /// What it begins to load.
+    pub(super) loading: Option<String>,
     pub(super) arguments: Option<Arguments>,
     pub(super) traits: Option<Traits>,
     pub(super) result: Option<Box<Result>>,
@@ -125,6 +130,8 @@ pub(super) struct About {
     pub(super) preview_mode: String,
     pub(super) context_retention: String,
     pub(super) metadata: Map<String, Value>,
+    /// Where it stands in the agent file: its path there.
+    pub(super) place: String,
 }
 
 /// Something that could not be loaded.
@@ -252,10 +259,11 @@ impl From<Result> for ToolResult {
     fn from(result: Result) -> Self {
         let Result { content, is_error, error, data, artifact, stats, metadata } = result;
         let failed = error.map(Failure::from);
-        let unsaid = || Failure::new(EXECUTION_ERROR, "the tool failed without saying why");
+        let content: Vec<Block> = content.iter().filter_map(block).collect();
+        let unsaid = || Failure::new(EXECUTION_ERROR, said_in(&content));
         Self {
-            content: content.iter().filter_map(block).collect(),
             error: if is_error { Some(failed.unwrap_or_else(unsaid)) } else { None },
+            content,
             data,
             artifact: artifact.as_ref().and_then(file),
             stats,
@@ -263,6 +271,16 @@ impl From<Result> for ToolResult {
             ..Self::default()
         }
     }
+}
+
+/// Returns what the content of a failure says, where nothing else does.
+fn said_in(content: &[Block]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text(text) if !text.trim().is_empty() => Some(text.as_str()),
+        Block::Text(_) | Block::Image(_) => None,
+    });
+    let said = texts.collect::<Vec<_>>().join("\n");
+    if said.is_empty() { "the tool failed without saying why".to_owned() } else { said }
 }
 
 /// Reads a block; images are as Iris has them, or as the protocol does.

@@ -21,6 +21,7 @@ import contextlib
 import contextvars
 import datetime
 import fcntl
+import functools
 import importlib
 import importlib.abc
 import importlib.util
@@ -39,6 +40,7 @@ from pathlib import Path
 NEEDED = ("tool", "CallableTool", "BaseTool", "ToolResult", "ToolExecutionContext")
 NOT_THEIRS = ("/asyncio/", "/importlib/", "/concurrent/futures/", "/pydantic/")
 THREADS = 32
+CHECKS = 8
 SESSIONS = 1_000
 OURS = "iris_mcp_shipped"
 LONGEST = 20_000
@@ -145,6 +147,8 @@ class Recorder:
         self.tools = []
 
     def register(self, tool):
+        if not isinstance(tool, self.kit.BaseTool):
+            raise TypeError(f"a registry takes instances of BaseTool, and not {tool!r}")
         self.tools.append(tool)
         return tool
 
@@ -178,7 +182,7 @@ def kit_of(modules):
         if int(importlib.import_module("pydantic").VERSION.split(".")[0]) < 2:
             raise ImportError
     except ImportError:
-        sys.exit(f"it has no pydantic 2; `{sys.executable} -m pip install 'pydantic>=2'` installs it")
+        sys.exit(f"it has no pydantic 2; `{sys.executable} -m pip install 'pydantic>=2'` installs it, there or in a .venv beside the agent file")
     sys.meta_path.insert(0, Shipped(modules))
     return importlib.import_module("iris.tools"), "shipped"
 
@@ -344,11 +348,16 @@ class Worker:
                 recorder = Recorder(kit)
                 place = f"tools.python.{kind}[{number}]"
                 try:
+                    self.line.send({"loading": f"{place}: `{reference}`"})
                     target = referred(reference)
-                    if kind == "functions":
-                        recorder.register_function(target)
+                    if kind == "registrars":
+                        if inspect.iscoroutine(registered := target(recorder)):
+                            registered.close()
+                            raise TypeError("a registrar is no async function")
+                    elif inspect.isclass(target):
+                        raise TypeError("it is a class; a registrar registers an instance of it")
                     else:
-                        target(recorder)
+                        recorder.register_function(target)
                     found += [(tool, described(tool), place) for tool in recorder.tools]
                 except (Exception, SystemExit) as error:
                     problems.append(problem(place, reference, error))
@@ -360,7 +369,7 @@ class Worker:
                 problems.append({"place": place, "reference": about["name"], "lines": [text]})
                 continue
             self.tools.update((name, tool) for name in names)
-            tools.append(about)
+            tools.append({**about, "place": place})
         version = ".".join(map(str, sys.version_info[:3]))
         self.line.send({"described": {"tools": tools, "problems": problems, "python": version, "iris": origin}})
 
@@ -369,6 +378,7 @@ class Worker:
         all_made = []
         for about in self.hello[kind]:
             try:
+                self.line.send({"loading": f"{about['place']}: `{about['factory']}`"})
                 made = referred(about["factory"])(**about["options"])
                 if inspect.iscoroutine(made):
                     made.close()
@@ -387,10 +397,11 @@ class Worker:
         """
         self.loop = asyncio.get_running_loop()
         self.beside = asyncio.new_event_loop()
-        threads = Threads()
+        self.threads = Threads(THREADS, "tool")
         for loop in (self.loop, self.beside):
-            loop.set_default_executor(threads)
-        self.checks = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="iris-mcp check")
+            loop.set_default_executor(self.threads)
+        self.checks = Threads(CHECKS, "check")
+        os.register_at_fork(after_in_child=self.let_go)
         ended = self.loop.create_future()
 
         def read():
@@ -404,6 +415,12 @@ class Worker:
         # Threads of tools may go on for ever; nobody waits for what they come to.
         os._exit(0)
 
+    def let_go(self):
+        """Lets a forked child have no part in the loops: what wakes them is shared."""
+        for loop in (self.loop, self.beside):
+            with contextlib.suppress(Exception):
+                loop._selector.close()
+
     def take(self, message):
         """Takes a request, on the thread that reads them: nothing here may take long."""
         number, do = message["id"], message["do"]
@@ -416,7 +433,9 @@ class Worker:
                 signal.requested = True
             loop.call_soon_threadsafe(self.cancel, number)
         elif do == "validate":
-            self.checks.submit(self.answer, number, lambda: self.validate(message))
+            signal = Signal()
+            self.running[number] = (self.loop, signal)
+            self.checks.submit(self.answer, number, lambda: self.validate(message), signal=signal)
         elif do == "resume":
             self.loop.call_soon_threadsafe(self.resume, number, message)
         else:
@@ -435,9 +454,11 @@ class Worker:
 
     def cancel(self, number):
         if number in self.running:
-            self.running[number][1].task.cancel()
-            loop = asyncio.get_running_loop()
-            loop.call_later(1, Threads.give_up_if_all_are_stuck)
+            task = self.running[number][1].task
+            if task is not None:
+                task.cancel()
+            for threads in (self.threads, self.checks):
+                asyncio.get_running_loop().call_later(1, threads.give_up_if_all_are_stuck)
         else:
             # It never came, or was answered already.
             self.line.send({"id": number, "failure": CANCELLED})
@@ -449,8 +470,11 @@ class Worker:
     def answer(self, number, make):
         try:
             reply = make()
-        except Exception as error:
+        except BaseException as error:
+            leave_if_forked(error)
             reply = {"failure": failure_of(error)}
+        leave_if_forked()
+        self.running.pop(number, None)
         self.line.send({"id": number, **reply})
 
     def validate(self, message):
@@ -471,21 +495,30 @@ class Worker:
         """Runs what a message asks for and answers it, whatever happens."""
         try:
             reply = await body(message, signal)
-        except asyncio.CancelledError:
-            reply = {"failure": CANCELLED}
-        except (Exception, SystemExit) as error:
-            tool = self.tools.get(message.get("tool"))
-            reply = {"failure": failure_of(error, tool.definition.group if tool else "")}
+        except BaseException as error:
+            leave_if_forked(error)
+            if signal.requested and isinstance(error, asyncio.CancelledError):
+                reply = {"failure": CANCELLED}
+            else:
+                tool = self.tools.get(message.get("tool"))
+                reply = {"failure": failure_of(error, tool.definition.group if tool else "")}
+        leave_if_forked()
         self.line.send({"id": message["id"], **reply})
 
     async def run(self, message, signal):
         CALL.set(signal)
         tool = self.tools[message["tool"]]
         params = self.parsed(tool, message["arguments"])
-        # From here on nobody can know what was done, so it is said before anything is.
-        self.line.send_now({"id": message["id"], "started": True})
         context = self.context(message["context"], signal)
-        return {"result": plain(await tool.arun(params, context))}
+        # From here on nobody can know what was done, so it is said before anything is.
+        signal.begin = functools.partial(self.line.send_now, {"id": message["id"], "started": True})
+        if not self.has_thread(message["tool"]):
+            begin, signal.begin = signal.begin, None
+            begin()
+        result = await tool.arun(params, context)
+        if not isinstance(result, self.kit.ToolResult):
+            raise TypeError(f"arun of a tool returns a ToolResult, and not {result!r}"[:500])
+        return {"result": plain(result)}
 
     @staticmethod
     def parsed(tool, arguments):
@@ -513,7 +546,10 @@ class Worker:
             with self.shared(message["call"]) as call:
                 result = await wrapper.wrap_tool_call(call, frame.call_next)
             return frame.reply(result)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            leave_if_forked(error)
             return frame.failed(error)
         finally:
             frame.is_over = True
@@ -574,6 +610,9 @@ class Worker:
         return self.read_states.get(session)
 
 
+SAID = ("content", "is_error", "error", "data", "artifact")
+
+
 class Frame:
     """One middleware around one call, and its way on: once at most, and only while it runs."""
 
@@ -615,7 +654,10 @@ class Frame:
         if not isinstance(result, self.worker.kit.ToolResult):
             return self.failed(TypeError(f"a middleware returns a ToolResult, and not {result!r}"[:500]))
         after = plain(result)
-        return {"kept": True} if result is self.result and after == self.before else {"result": after}
+        if self.before is not None and all(after.get(key) == self.before.get(key) for key in SAID):
+            # What the client gets is the upstream's own, besides.
+            return {"kept": True, "metadata": after.get("metadata"), "stats": after.get("stats")}
+        return {"result": after}
 
     def failed(self, error):
         if error is self.raised:
@@ -646,12 +688,28 @@ def verdict(event, answer):
     return said
 
 
+PID = os.getpid()
+
+
+def leave_if_forked(error=None):
+    """Ends a child that comes out of user code: the loops and the line are not its own."""
+    if os.getpid() != PID:
+        with contextlib.suppress(Exception):
+            if error is not None and not isinstance(error, SystemExit):
+                print_error(error)
+            sys.stderr.flush()
+            sys.stdout.flush()
+        code = getattr(error, "code", 0 if error is None else 1)
+        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
 class Signal:
     """Whether the caller has given a call up."""
 
-    def __init__(self):
+    def __init__(self, begin=None):
         self.requested = False
         self.task = None
+        self.begin = begin
 
     def raise_if_requested(self):
         if self.requested:
@@ -659,29 +717,41 @@ class Signal:
 
 
 class Threads(concurrent.futures.ThreadPoolExecutor):
-    """The threads of tools. Nobody can end one whose call was given up and which goes on."""
+    """Threads of tools. Nobody can end one whose call was given up and which goes on."""
 
-    busy = {}
+    def __init__(self, count, name):
+        super().__init__(count, thread_name_prefix=f"iris-mcp {name}")
+        self.count = count
+        self.busy = {}
 
-    def __init__(self):
-        super().__init__(THREADS, thread_name_prefix="iris-mcp tool")
-
-    def submit(self, function, /, *args, **kwargs):
-        key, signal = object(), CALL.get()
+    def submit(self, function, /, *args, signal=None, **kwargs):
+        key, signal = object(), signal or CALL.get()
 
         def body():
             self.busy[key] = signal
+            if signal is not None and signal.begin is not None:
+                begin, signal.begin = signal.begin, None
+                begin()
             try:
                 return function(*args, **kwargs)
+            except Exception as error:
+                leave_if_forked(error)
+                if isinstance(error, StopIteration):
+                    # A future cannot hold it.
+                    raise RuntimeError("the function raised StopIteration") from error
+                raise
+            except BaseException as error:
+                leave_if_forked(error)
+                raise RuntimeError(f"the function raised {type(error).__name__}: {error}") from error
             finally:
+                leave_if_forked()
                 del self.busy[key]
 
         return super().submit(body)
 
-    @classmethod
-    def give_up_if_all_are_stuck(cls):
-        stuck = sum(signal is not None and signal.requested for signal in list(cls.busy.values()))
-        if stuck >= THREADS:
+    def give_up_if_all_are_stuck(self):
+        stuck = sum(signal is not None and signal.requested for signal in list(self.busy.values()))
+        if stuck >= self.count:
             print(f"all {stuck} threads are busy with calls that were given up", file=sys.stderr, flush=True)
             os._exit(1)
 

@@ -26,6 +26,8 @@ pub(super) struct Worker {
     /// Whole lines, so that whoever gives up writing leaves no half of one.
     input: mpsc::Sender<Vec<u8>>,
     waiting: Mutex<Waiting>,
+    /// What it loads, until everything is.
+    loading: Mutex<String>,
     next: AtomicU64,
     /// Cancelled when nothing more comes from it.
     ended: CancellationToken,
@@ -80,6 +82,7 @@ impl Worker {
         Arc::new(Self {
             input: sender,
             waiting: Mutex::default(),
+            loading: Mutex::default(),
             next: AtomicU64::new(1),
             ended,
             condemned: CancellationToken::new(),
@@ -119,6 +122,9 @@ impl Worker {
                         // Whoever waited may have given up.
                         drop(loaded.send(*described));
                     }
+                }
+                Ok(Said { loading: Some(loading), .. }) => {
+                    *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = loading;
                 }
                 Ok(said) => self.heard(said),
                 Err(error) => self.lost_track(&error),
@@ -214,6 +220,11 @@ impl Worker {
         let waiting = self.waiting();
         let newest = waiting.requests.values().filter_map(|request| request.begun).max();
         newest.is_some() && waiting.requests.get(&id).is_some_and(|request| request.begun == newest)
+    }
+
+    /// Returns what it loads, or loaded last.
+    pub(super) fn loading(&self) -> String {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn ended(&self) -> &CancellationToken {
