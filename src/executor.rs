@@ -409,10 +409,14 @@ fn request_of(checked: &Checked, decision: &Decision, cx: &CallContext) -> Reque
 
 /// Makes the copy of a call that hooks and wrappers see.
 fn freeze(checked: &Checked, cx: &CallContext) -> Call {
+    let definition = checked.tool().definition();
+    let is_alias = definition.aliases.iter().any(|alias| alias == checked.name());
+    let canonical = definition.name.as_str();
     Call {
         id: cx.call_id.clone(),
         tool_name: checked.name().to_owned(),
-        canonical: checked.tool().definition().name.to_string(),
+        canonical: canonical.to_owned(),
+        told_as: if is_alias { checked.name() } else { canonical }.to_owned(),
         arguments: checked.valid().arguments.clone(),
         agent_id: cx.agent_id.clone(),
         session: cx.session.clone(),

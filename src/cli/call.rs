@@ -118,6 +118,7 @@ impl Call {
         let time_limit = config.server.tool_timeout;
         let (refuses, patience) = (config.asks_nobody(), config.server.approval_timeout);
         let leaves = config.leaves_asking();
+        let agent_id = config.server.agent_id.clone();
         let app = App::start(config, processes).await?;
         if waiting::settled(&app, &mut signals).await.is_none() {
             app.end().await;
@@ -130,7 +131,7 @@ impl Call {
             principal: Principal::new("local"),
             run_id: Some("cli".to_owned()),
             activation_id: Some("cli".to_owned()),
-            agent_id: String::new(),
+            agent_id,
             workspace,
             client: Client { name: "iris-mcp call".to_owned(), ..Client::default() },
             port: Arc::new(Closed),

@@ -180,7 +180,7 @@ impl<'a> Told<'a> {
 
 impl<'a> Called<'a> {
     fn of(call: &'a Call) -> Self {
-        Self { call_id: call.id.as_str(), tool_name: &call.tool_name, arguments: &call.arguments }
+        Self { call_id: call.id.as_str(), tool_name: &call.told_as, arguments: &call.arguments }
     }
 }
 
@@ -189,7 +189,7 @@ impl<'a> Dump<'a> {
     pub fn of(call: &'a Call, result: &'a ToolResult) -> Self {
         Self {
             tool_use_id: call.id.as_str(),
-            tool_name: &call.tool_name,
+            tool_name: &call.told_as,
             content: result.content.iter().map(Piece::of).collect(),
             is_error: result.is_error(),
             error: result.error.as_ref().map(|failure| Problem {

@@ -15,6 +15,8 @@ pub struct Call {
     pub tool_name: String,
     /// The tool's own name.
     pub canonical: String,
+    /// The name that hooks and middleware are told: an alias it was called by, else its own.
+    pub told_as: String,
     /// The arguments after validation.
     pub arguments: Arguments,
     /// The agent on whose behalf the call is made; empty without an agent file.

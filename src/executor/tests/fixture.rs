@@ -46,6 +46,7 @@ pub(super) fn call() -> Call {
         id: CallId::new("call-1"),
         tool_name: "t".into(),
         canonical: "t".into(),
+        told_as: "t".into(),
         arguments: Arguments::new(),
         agent_id: String::new(),
         session: SessionId::new("session-1"),

@@ -24,6 +24,7 @@ fn call() -> Call {
         id: CallId::new("c1"),
         tool_name: "write_file".to_owned(),
         canonical: "write_file".to_owned(),
+        told_as: "write_file".to_owned(),
         arguments: arguments.as_object().unwrap().clone(),
         agent_id: "a".to_owned(),
         session: SessionId::new("s"),

@@ -206,8 +206,9 @@ impl<'a> Called<'a> {
     pub(super) fn of(call: &'a Call) -> Self {
         let Call {
             id,
-            tool_name,
+            tool_name: _,
             canonical: _,
+            told_as,
             arguments,
             agent_id,
             session,
@@ -217,7 +218,7 @@ impl<'a> Called<'a> {
         } = call;
         Self {
             tool_use_id: id.as_str(),
-            tool_name,
+            tool_name: told_as,
             arguments,
             agent_id,
             session_id: session.as_str(),

@@ -128,6 +128,8 @@ class Wrapper(ToolMiddleware):
                 note(f"twice: {error}")
         if self.how == "replace":
             return result.model_copy(update={"content": [TextBlock(text=result.model_content + "!")]})
+        if self.how == "note":
+            return result.model_copy(update={"metadata": {"noted": True}})
         if self.how == "change":
             result.content = [TextBlock(text="changed in place")]
         return result
@@ -379,4 +381,35 @@ fn a_factory_that_makes_nothing_of_use_is_told_with_its_place() {
     let (_home, arguments) = agent(CODE, &with(&hook("tool.before", "plain_function", "", ""), ""));
     let refused = session(&arguments, &[]).call("body", &json!({}));
     assert!(text(&refused).contains("async function"), "{refused}");
+}
+
+#[test]
+fn what_a_middleware_notes_beside_a_result_leaves_the_result_as_it_came() {
+    let up = r#"
+from fastmcp import FastMCP
+server = FastMCP("up")
+@server.tool
+def structured() -> dict[str, int]:
+    return {"n": 1}
+server.run(transport="stdio", show_banner=False)
+"#;
+    let agent_file = with("", &wrapper("name: w, how: note")) + "mcp: { path: mcp.json }\n";
+    let (home, arguments) = agent(CODE, &agent_file);
+    home.write("up.py", up);
+    let entry = json!({"command": interpreter(), "args": ["up.py"], "cwd": home.path("")});
+    home.write("mcp.json", &json!({"mcpServers": {"up": entry}}).to_string());
+    let mut session = session(&arguments, &["--permit", "*"]);
+    let called = session.call("mcp__up__structured", &json!({}));
+    assert_eq!(called["structuredContent"], json!({"n": 1}), "{called}");
+    assert_eq!(called["content"].as_array().map(Vec::len), Some(1), "{called}");
+    assert_eq!(called["_meta"]["iris/result"]["metadata"]["noted"], true, "{called}");
+}
+
+#[test]
+fn a_hook_for_a_tool_that_is_not_there_is_told() {
+    let hook = hook("tool.before", "before", "how: \"\"", "tools: [bdy],");
+    let (_home, arguments) = agent(CODE, &with(&hook, ""));
+    let checked = iris(&arguments, &["check"], &interpreter());
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(checked.stdout.contains("hooks, mine: tools: `bdy` matches no tool"), "{checked:?}");
 }

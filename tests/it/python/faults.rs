@@ -13,7 +13,7 @@ const CODE: &str = r#"
 import asyncio, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from iris.exceptions import IrisToolExecutionError
-from iris.tools import CallableExecutionMode, ToolResult, TextBlock, tool
+from iris.tools import BaseTool, CallableExecutionMode, TextBlock, ToolDefinition, ToolResult, tool
 
 THREAD = {"execution_mode": CallableExecutionMode.THREAD}
 LEDGER = Path(__file__).with_name("ledger")
@@ -88,8 +88,45 @@ def odd(how: str):
         return deep
     if how == "long":
         raise ValueError("y" * 5_000_000)
+    if how == "keyboard":
+        raise KeyboardInterrupt
+    if how == "own kind":
+        raise type("Own", (BaseException,), {})("of its own")
+    if how == "fork":
+        return "child" if os.fork() == 0 else "parent"
+    if how == "fork and exit":
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        os.waitpid(child, 0)
+        return "parent"
     if how == "file":
         raise IrisToolExecutionError("FILE_NOT_FOUND: a file")
+
+
+@tool(**THREAD)
+def in_a_thread(how: str):
+    if how == "stop":
+        return next(iter([]))
+    if how == "keyboard":
+        raise KeyboardInterrupt
+    return "child" if os.fork() == 0 else "parent"
+
+
+class Bare(BaseTool):
+    definition = ToolDefinition(name="bare", description="d", input_schema={"type": "object"})
+
+    def validate_input(self, params):
+        if params.get("wait"):
+            time.sleep(60)
+        return params
+
+    async def arun(self, params, context):
+        return "no result"
+
+
+def registrar(registry):
+    registry.register(Bare())
 
 
 @tool(group="file")
@@ -127,6 +164,8 @@ tools:
       - "mine:odd"
       - "mine:of_files"
       - "mine:noise"
+      - "mine:in_a_thread"
+    registrars: ["mine:registrar"]
 "#;
 
 #[test]
@@ -171,6 +210,10 @@ fn whatever_is_returned_or_raised_is_an_answer() {
         ("circle", "", "[[...]]"),
         ("deep", "EXECUTION_ERROR", "recursion"),
         ("long", "EXECUTION_ERROR", "yyyy"),
+        ("keyboard", "EXECUTION_ERROR", "KeyboardInterrupt"),
+        ("own kind", "EXECUTION_ERROR", "of its own"),
+        ("fork", "", "parent"),
+        ("fork and exit", "", "parent"),
         // EX-4.2: it is no tool of files.
         ("file", "EXECUTION_ERROR", "FILE_NOT_FOUND: a file"),
     ] {
@@ -183,6 +226,27 @@ fn whatever_is_returned_or_raised_is_an_answer() {
             assert_eq!(answer["_meta"]["iris/result"]["data"], json!({"n": null, "i": [null]}));
         }
         assert_eq!(text(&session.call("fine", &json!({}))), "fine", "{how}");
+    }
+}
+
+#[test]
+fn nothing_of_a_thread_or_a_class_is_left_without_an_answer() {
+    let (_home, arguments) = agent(CODE, AGENT);
+    let mut session = session(&arguments, &["--tool-timeout", "2"]);
+    for (name, given, expected, words) in [
+        ("in_a_thread", json!({"how": "stop"}), "EXECUTION_ERROR", "StopIteration"),
+        ("in_a_thread", json!({"how": "keyboard"}), "EXECUTION_ERROR", "KeyboardInterrupt"),
+        ("in_a_thread", json!({"how": "fork"}), "", "parent"),
+        ("bare", json!({}), "EXECUTION_ERROR", "arun of a tool returns a ToolResult"),
+        ("bare", json!({"wait": true}), "TOOL_TIMEOUT", "2 s"),
+    ] {
+        let answer = session.call(name, &given);
+        let is_error = answer["isError"] == true;
+        assert_eq!(if is_error { code(&answer) } else { "" }, expected, "{name}: {answer}");
+        assert!(text(&answer).contains(words), "{name}: {answer}");
+        for _ in 0..5 {
+            assert_eq!(text(&session.call("fine", &json!({}))), "fine", "{name} {given}");
+        }
     }
 }
 
@@ -254,6 +318,8 @@ fn what_cannot_be_a_tool_says_why() {
         ("def f(x: int, /): pass", &["positional-only", "x"]),
         ("def f(x: 'Nowhere'): pass", &["annotations", "Nowhere"]),
         ("f = 5", &["int"]),
+        ("from iris.tools import *\nclass f(BaseTool): pass", &["is a class"]),
+        ("import os\nos._exit(7)", &["was loading", "`theirs:f`", "7"]),
         (
             "import nothing_like_this\nf = 1",
             &["No module named 'nothing_like_this'", "python", "[python] path", "looked in"],
@@ -277,6 +343,9 @@ fn what_cannot_be_a_tool_says_why() {
         let problems = found["problems"].to_string();
         for word in words.iter().chain(&["functions[1]"]) {
             assert!(problems.contains(word), "{tools}: {word}: {problems}");
+        }
+        if tools.contains("_exit") {
+            continue;
         }
         // The others are there.
         let called = iris(&arguments, &["call", "fine", "--keep-going"], &interpreter());
