@@ -26,6 +26,14 @@ pub enum SpawnError {
          `process::guard_if_asked()` first thing in `main`, or set `process::Config::exe`"
     )]
     NoExe,
+    /// It was not started in time.
+    #[error("`{}` was not started within {seconds} s; the machine has too much else to do", program.display())]
+    Slow {
+        /// The program.
+        program: PathBuf,
+        /// How long it had.
+        seconds: u64,
+    },
     /// What was given as our own binary does not act as one.
     #[error(
         "`{}` did not act as a guard: `process::Config::exe` (IRIS_MCP_EXE) must name iris-mcp, \

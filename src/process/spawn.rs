@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::ChildStdin;
-use tokio::sync::oneshot;
+use tokio::sync::Semaphore;
 
 use super::program::working_directory;
 use super::supervisor::{self, Start};
@@ -20,7 +20,11 @@ use super::{
 use crate::shutdown::Shutdown;
 
 /// How long a guard may take to say how it went; much more than it ever needs.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// How many guards may be about to start something at once.
+///
+/// Hundreds that start together only take each other's time, until the last of them has none left.
+const STARTS: usize = 16;
 
 /// Starts child processes and ends them at the shutdown.
 ///
@@ -31,6 +35,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 pub struct Processes {
     exe: Option<Arc<PathBuf>>,
     shutdown: Shutdown,
+    starts: Arc<Semaphore>,
 }
 
 impl Processes {
@@ -41,7 +46,7 @@ impl Processes {
         let exe = config.exe.or_else(own);
         // The guard starts in another folder.
         let exe = exe.map(|exe| Arc::new(std::path::absolute(&exe).unwrap_or(exe)));
-        Self { exe, shutdown }
+        Self { exe, shutdown, starts: Arc::new(Semaphore::new(STARTS)) }
     }
 
     /// Starts a child and returns once it runs, or the reason why it does not.
@@ -49,6 +54,11 @@ impl Processes {
     /// Dropping the future ends whatever was started.
     pub async fn spawn(&self, spec: Spec) -> Result<Child, SpawnError> {
         let exe = self.exe.as_deref().ok_or(SpawnError::NoExe)?;
+        // Held until it runs.
+        let _turn = tokio::select! {
+            turn = self.starts.acquire() => turn,
+            () = self.shutdown.token().cancelled() => return Err(SpawnError::ShuttingDown),
+        };
         if self.shutdown.token().is_cancelled() {
             return Err(SpawnError::ShuttingDown);
         }
@@ -59,16 +69,17 @@ impl Processes {
         let program = resolve_program(&spec.program, &spec.env, Some(&cwd))?;
         let launched = launch(exe, &spec, &cwd, &program)?;
         let (mut child, start) = supervisor::supervise(&self.shutdown, &spec, launched);
-        match started(start).await {
-            Some(Start::Running(pid)) => {
+        match tokio::time::timeout(HANDSHAKE, start).await {
+            Err(_) => Err(SpawnError::Slow { program, seconds: HANDSHAKE.as_secs() }),
+            Ok(Ok(Start::Running(pid))) => {
                 child.pid = pid.cast_unsigned();
                 Ok(child)
             }
-            Some(Start::NotForked(errno)) => {
+            Ok(Ok(Start::NotForked(errno))) => {
                 Err(SpawnError::Io { program, source: io::Error::from_raw_os_error(errno) })
             }
-            Some(Start::NotExecuted(errno)) => Err(SpawnError::not_executed(program, errno)),
-            None => Err(SpawnError::NoGuard { exe: exe.clone(), source: None }),
+            Ok(Ok(Start::NotExecuted(errno))) => Err(SpawnError::not_executed(program, errno)),
+            Ok(Err(_)) => Err(SpawnError::NoGuard { exe: exe.clone(), source: None }),
         }
     }
 }
@@ -104,8 +115,4 @@ fn launch(exe: &Path, spec: &Spec, cwd: &Path, program: &Path) -> Result<Launche
         })?;
     guards.extend(guard.id().map(u32::cast_signed));
     Ok(Launched { guard, control, stdin })
-}
-
-async fn started(start: oneshot::Receiver<Start>) -> Option<Start> {
-    tokio::time::timeout(HANDSHAKE, start).await.ok()?.ok()
 }

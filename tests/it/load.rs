@@ -36,6 +36,12 @@ fn many(count: usize) -> Home {
     home
 }
 
+/// Returns arguments with which nothing has to be searched for, however much there is.
+fn all_listed(home: &Home) -> Vec<String> {
+    let more = ["--defer", "never"].map(str::to_owned);
+    home.arguments().into_iter().chain(more).collect()
+}
+
 /// Returns the tool and the arguments of a call by its number.
 fn numbered(number: usize, upstreams: usize) -> Value {
     let name = format!("mcp__up{}__echo", number % upstreams);
@@ -46,7 +52,7 @@ fn numbered(number: usize, upstreams: usize) -> Value {
 fn calls_to_many_upstreams_at_once_are_each_answered_once() {
     let (upstreams, calls) = (size("IRIS_LOAD_UPSTREAMS", 40), size("IRIS_LOAD_CALLS", 200));
     let home = many(upstreams);
-    let mut session = Session::start(&home.arguments());
+    let mut session = Session::start(&all_listed(&home));
     session.initialize();
     let ids: Vec<u64> =
         (0..calls).map(|number| session.ask("tools/call", &numbered(number, upstreams))).collect();
