@@ -186,15 +186,15 @@ impl ArtifactStore {
         })
     }
 
-    /// Keeps a copy of what is read from a file of `size` bytes; blocks.
+    /// Keeps a copy of what is read from a file of this name and `size` bytes; blocks.
     pub fn copy(
         &self,
         owner: Owner<'_>,
-        suffix: &str,
+        name: &str,
         size: u64,
         mut source: impl Read,
     ) -> Result<Saved, StoreError> {
-        let key = Key::result(owner.call_id, suffix);
+        let key = Key::result(owner.call_id, &name::ending(name));
         let max = self.config.quota.max_bytes;
         let mut buffer = vec![0; CHUNK];
         self.write(owner.session, key, size, |file| {

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::tool::{Call, ErrorCode, Failure, Interrupt, SessionId, ToolResult};
@@ -205,8 +204,6 @@ pub struct Declared {
     pub timeout: Duration,
     /// What is run.
     pub handler: Handler,
-    /// Where it is written: file, line and column.
-    pub place: String,
 }
 
 /// What a declared hook runs.
@@ -214,13 +211,8 @@ pub struct Declared {
 pub enum Handler {
     /// A command line.
     Command(String),
-    /// What a factory of Python's makes.
-    Python {
-        /// Where it is, as `module:factory`.
-        factory: String,
-        /// What it is called with, by name.
-        options: Map<String, Value>,
-    },
+    /// What the next factory of Python's makes.
+    Python,
 }
 
 impl Declared {
@@ -259,7 +251,7 @@ impl Hooks {
         Self { registrations: registrations.into(), tasks }
     }
 
-    /// Returns what there is, in order: each one's name, and its event in brackets.
+    /// Returns the tools that hooks are for, each with the name of its hook.
     pub fn filters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.registrations.iter().flat_map(|registration| {
             let tools = registration.tools.iter().flatten();

@@ -33,6 +33,11 @@ pub trait Relay: Send + Sync + fmt::Debug {
     async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError>;
 }
 
+/// Makes the answer to a completion where there is nothing to complete.
+pub fn no_completions() -> Value {
+    serde_json::json!({"completion": {"values": [], "hasMore": false}})
+}
+
 /// Everything that a source lists besides tools, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offers {

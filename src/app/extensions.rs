@@ -72,7 +72,7 @@ impl Extensions {
         let mut numbers = 0..;
         let declared = declared.iter().filter_map(|declared| match &declared.handler {
             Handler::Command(line) => Some(command_hook(declared, line, &runner)),
-            Handler::Python { .. } => {
+            Handler::Python => {
                 let number = numbers.next()?;
                 python.as_ref().map(|python| declared.with(python.hook(number)))
             }

@@ -245,12 +245,12 @@ fn another_process_sees_what_is_in_use() {
 fn what_cannot_be_written_leaves_nothing() {
     let bench = Bench::new();
     let broken = io::Cursor::new(b"abc").chain(Broken);
-    let error = bench.store.copy(owner(SESSION, "1"), ".bin", 3, broken).unwrap_err();
+    let error = bench.store.copy(owner(SESSION, "1"), "a.bin", 3, broken).unwrap_err();
     assert!(error.to_string().ends_with("told to"), "{error}");
     assert!(bench.files().is_empty());
     let growing = io::repeat(b'x').take(2_000);
     let small = store(bench.root.path(), None, 1_000);
-    small.copy(owner(SESSION, "1"), ".bin", 3, growing).unwrap_err();
+    small.copy(owner(SESSION, "1"), "a.bin", 3, growing).unwrap_err();
     assert!(bench.files().is_empty());
 }
 

@@ -125,12 +125,6 @@ impl Agent {
         keys
     }
 
-    /// Returns where a path of the file is written.
-    fn place(&self, path: &str) -> Option<String> {
-        let position = self.document.error_in(path, "").position()?;
-        Some(format!("{}:{position}", self.path.display()))
-    }
-
     /// Returns what the agent has in Python, and where each of it is written.
     pub(super) fn python(&self) -> python::Config {
         let tools::Python { functions, registrars } = self.file.tools().python.unwrap_or_default();
@@ -149,11 +143,11 @@ impl Agent {
         let mut all = numbered("tools.python.functions", &functions);
         all.extend(numbered("tools.python.registrars", &registrars));
         all.extend(hooks.iter().chain(&middleware).map(|factory| factory.place.clone()));
-        let place = |path: String| {
-            let position = self.document.error_in(&path, "").position()?;
-            Some((path, format!("{}:{position}", self.path.display())))
+        let written = |path: String| {
+            let place = self.document.error_in(&path, "").place()?;
+            Some((path, place))
         };
-        let places = all.into_iter().filter_map(place).collect();
+        let places = all.into_iter().filter_map(written).collect();
         python::Config {
             functions,
             registrars,
@@ -164,12 +158,11 @@ impl Agent {
         }
     }
 
-    /// Returns the agent's hooks that this version can run, in order, and where each is written.
+    /// Returns the agent's hooks that this version can run, in order.
     pub(super) fn hooks(&self) -> Vec<hook::Declared> {
-        let declared = self.file.hooks.iter().flatten().enumerate();
-        let declared = declared.filter(|(_, hook)| unbuilt::missing(&self.file, hook).is_none());
-        let placed = |index| self.place(&path::index("hooks", index));
-        declared.map(|(index, hook)| hook.declared(placed(index).unwrap_or_default())).collect()
+        let hooks = self.file.hooks.iter().flatten();
+        let built = hooks.filter(|hook| unbuilt::missing(&self.file, hook).is_none());
+        built.map(hooks::Hook::declared).collect()
     }
 
     /// Returns the file's folder, from which what it names starts.

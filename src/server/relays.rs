@@ -18,7 +18,7 @@ use crate::artifact::name::SCHEME;
 use crate::exposure::NOT_FOUND;
 use crate::exposure::names::Names;
 use crate::registry::Catalogue;
-use crate::relay::{Kind, Prompt, Relay, RelayError};
+use crate::relay::{Kind, Prompt, Relay, RelayError, no_completions};
 use crate::tool::Era;
 
 /// The upstream asks for what this client cannot be asked for here.
@@ -143,7 +143,7 @@ impl Gateway {
                 let passed = Passed { to, method: "completion/complete", about, params, retry };
                 self.relay(passed, &caller, context).await?
             }
-            None => json!({"completion": {"values": [], "hasMore": false}}),
+            None => no_completions(),
         };
         shaped(result, false, caller.client.era)
     }

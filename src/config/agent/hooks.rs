@@ -157,16 +157,10 @@ impl Hook {
         }
     }
 
-    /// Returns what is declared, with the place where it is.
-    pub(super) fn declared(&self, place: String) -> hook::Declared {
-        let Handler { factory, options, command, .. } = &self.handler;
-        let handler = match command {
-            Some(line) => hook::Handler::Command(line.as_str().to_owned()),
-            None => hook::Handler::Python {
-                factory: factory.as_ref().map_or("", Reference::as_str).to_owned(),
-                options: options.clone().unwrap_or_default().0,
-            },
-        };
+    /// Returns what is declared.
+    pub(super) fn declared(&self) -> hook::Declared {
+        let command = self.handler.command.as_ref();
+        let command = command.map(|line| hook::Handler::Command(line.as_str().to_owned()));
         let names = |tools: &Vec<Text>| tools.iter().map(|name| name.as_str().to_owned()).collect();
         hook::Declared {
             name: self.name.as_str().to_owned(),
@@ -178,8 +172,7 @@ impl Hook {
             },
             tools: self.tools.as_ref().map(names),
             timeout: self.timeout_seconds.map_or(hook::DEFAULT_TIMEOUT, Positive::duration),
-            handler,
-            place,
+            handler: command.unwrap_or(hook::Handler::Python),
         }
     }
 

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::Parts;
 use super::on_thread::on_thread;
 use super::reach::Reach;
-use crate::artifact::name::ending;
 use crate::artifact::{ArtifactStore, Owner};
 use crate::tool::{
     CallContext, Capability, Failure, Retention, ToolDefinition, ToolError, ToolResult, TypedTool,
@@ -80,7 +79,7 @@ fn publish(
     })?;
     let size = file.observation().size_bytes;
     let name = path.relative().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let saved = artifacts.copy(owner, &ending(&name), size, file)?;
+    let saved = artifacts.copy(owner, &name, size, file)?;
     let mime_type = mime_guess::from_path(&name).first_or_octet_stream().essence_str().to_owned();
     let preview = format!("Published: {}", one_line(&name));
     let text = format!("{preview} ({mime_type}, {} bytes)", saved.size_bytes);

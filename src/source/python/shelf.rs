@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::artifact::name::ending;
 use crate::artifact::{ArtifactStore, Owner, Saved};
 use crate::tool::{Artifact, CallContext, Failure, ToolResult};
 use crate::workspace::Workspace;
@@ -48,7 +47,7 @@ impl Shelf {
         let file = self.workspace.open_file(&path)?;
         let size = file.observation().size_bytes;
         let name = path.relative().file_name().unwrap_or_default().to_string_lossy();
-        Ok(self.artifacts.copy(owner, &ending(&name), size, file)?)
+        Ok(self.artifacts.copy(owner, &name, size, file)?)
     }
 }
 

@@ -2,7 +2,8 @@
 
 A message is a line of JSON. The two descriptors that carry them are private: standard input is empty
 and standard output is standard error by the time a tool is loaded, so nothing that a tool prints,
-reads or forks gets between. What is written here is answered by number:
+reads or forks gets between. First comes what it is to load, and back come {"loading"} before each of it
+and {"described"} in the end. What is written then is answered by number:
 
     -> {"id", "do": "validate", "tool", "arguments"}    <- {"id", "arguments", "traits"} | {"id", "failure"}
     -> {"id", "do": "run", "tool", "arguments", "context"}
@@ -11,6 +12,7 @@ reads or forks gets between. What is written here is answered by number:
     -> {"id", "do": "wrap", "middleware", "call"}       <- {"id", "started"}, then, at most once, {"id", "next"}
     -> {"id", "do": "resume", "result", "raised"}          what the rest of the chain came to; and in the end
                             <- {"id", "result"} | {"id", "kept": true} | {"id", "failure"}
+                            | {"id", "kept": true, "metadata", "stats"}
     -> {"id", "do": "ping"}                             <- {"id"}
     -> {"id", "do": "cancel"}                           what has this number; it is answered all the same
 """
@@ -511,10 +513,9 @@ class Worker:
         params = self.parsed(tool, message["arguments"])
         context = self.context(message["context"], signal)
         # From here on nobody can know what was done, so it is said before anything is.
-        signal.begin = functools.partial(self.line.send_now, {"id": message["id"], "started": True})
+        signal.begins = functools.partial(self.line.send_now, {"id": message["id"], "started": True})
         if not self.has_thread(message["tool"]):
-            begin, signal.begin = signal.begin, None
-            begin()
+            signal.begin()
         result = await tool.arun(params, context)
         if not isinstance(result, self.kit.ToolResult):
             raise TypeError(f"arun of a tool returns a ToolResult, and not {result!r}"[:500])
@@ -596,7 +597,6 @@ class Worker:
         about = {**about, "workspace_root": Path(about["workspace_root"]), "cancellation": signal}
         about["read_state"] = self.read_state(about["session_id"])
         return kind(**{key: value for key, value in about.items() if not known or key in known})
-
 
     def read_state(self, session):
         """Returns what the tools here have read in a session; the oldest sessions are forgotten."""
@@ -706,10 +706,16 @@ def leave_if_forked(error=None):
 class Signal:
     """Whether the caller has given a call up."""
 
-    def __init__(self, begin=None):
+    def __init__(self):
         self.requested = False
         self.task = None
-        self.begin = begin
+        self.begins = None
+
+    def begin(self):
+        """Says that the body begins, once."""
+        begins, self.begins = self.begins, None
+        if begins is not None:
+            begins()
 
     def raise_if_requested(self):
         if self.requested:
@@ -729,9 +735,8 @@ class Threads(concurrent.futures.ThreadPoolExecutor):
 
         def body():
             self.busy[key] = signal
-            if signal is not None and signal.begin is not None:
-                begin, signal.begin = signal.begin, None
-                begin()
+            if signal is not None:
+                signal.begin()
             try:
                 return function(*args, **kwargs)
             except Exception as error:

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::files::{self, SkillFile, Unpublished};
 use super::scan::Skill;
 use super::stock::Stock;
-use crate::relay::{Relay, RelayError, Watch};
+use crate::relay::{Relay, RelayError, Watch, no_completions};
 use crate::tool::CallContext;
 
 const INVALID_PARAMS: i64 = -32_602;
@@ -52,7 +52,7 @@ impl Relay for SkillRelay {
             "resources/directory/read" => |stock, uri, _| directory(stock, uri),
             "resources/read" => |stock, uri, _| read(stock, uri),
             "completion/complete" => {
-                return Ok(json!({"completion": {"values": [], "hasMore": false}}));
+                return Ok(no_completions());
             }
             "logging/setLevel" => return Ok(json!({})),
             _ => return Err(error(NO_METHOD, &format!("skills have no {method}"), &uri)),

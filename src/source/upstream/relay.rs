@@ -16,7 +16,7 @@ use super::line::Line;
 use super::offers::Abilities;
 use super::pending::Fate;
 use super::server::Upstream;
-use crate::relay::{Relay, RelayError, Watch};
+use crate::relay::{Relay, RelayError, Watch, no_completions};
 use crate::tool::{CallContext, Failure, Level};
 
 /// How long a server may take for a request of our own.
@@ -278,7 +278,7 @@ impl Relay for Upstream {
         for _ in 0..2 {
             let connection = self.connected(&line, cx).await?;
             if method == "completion/complete" && !connection.offers().completions {
-                return Ok(json!({"completion": {"values": [], "hasMore": false}}));
+                return Ok(no_completions());
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
             match connection.pass((method, &params), deadline, cx).await {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::artifact::name::ending;
 use crate::source::builtin::bench::Bench;
 use crate::tool::Typed;
 
