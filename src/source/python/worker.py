@@ -136,6 +136,7 @@ class Line:
         self.waiting.put((data, written))
 
     def send_now(self, message):
+        """Sends before anything else is done: whatever runs next may end the process."""
         written = threading.Event()
         self.send(message, written)
         written.wait()
@@ -350,7 +351,7 @@ class Worker:
                 recorder = Recorder(kit)
                 place = f"tools.python.{kind}[{number}]"
                 try:
-                    self.line.send({"loading": f"{place}: `{reference}`"})
+                    self.line.send_now({"loading": f"{place}: `{reference}`"})
                     target = referred(reference)
                     if kind == "registrars":
                         if inspect.iscoroutine(registered := target(recorder)):
@@ -380,7 +381,7 @@ class Worker:
         all_made = []
         for about in self.hello[kind]:
             try:
-                self.line.send({"loading": f"{about['place']}: `{about['factory']}`"})
+                self.line.send_now({"loading": f"{about['place']}: `{about['factory']}`"})
                 made = referred(about["factory"])(**about["options"])
                 if inspect.iscoroutine(made):
                     made.close()
@@ -531,7 +532,7 @@ class Worker:
 
     async def hook(self, message, signal):
         handler = self.loaded(self.hooks, message["hook"])
-        self.line.send({"id": message["id"], "started": True})
+        self.line.send_now({"id": message["id"], "started": True})
         about = message["event"]
         answer = handler(self.event(about))
         if not inspect.isawaitable(answer):
@@ -541,7 +542,7 @@ class Worker:
     async def wrap(self, message, signal):
         wrapper = self.loaded(self.middleware, message["middleware"])
         number = message["id"]
-        self.line.send({"id": number, "started": True})
+        self.line.send_now({"id": number, "started": True})
         frame = self.frames[number] = Frame(self, number)
         try:
             with self.shared(message["call"]) as call:
