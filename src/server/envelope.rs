@@ -5,9 +5,9 @@
 //! is unpacked again where messages leave: in our transports before they are written, and for
 //! modern HTTP replies, which the library writes itself, in the body.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rmcp::model::{
     CallToolResponse, CallToolResult, CompleteResult, CustomResult, GetPromptResponse,
     GetPromptResult, GetSkillResult, JsonRpcMessage, ListPromptsResult,
@@ -34,8 +34,30 @@ fn sealed(reply: Value) -> MetaObject {
 pub(super) fn call(reply: String) -> CallToolResponse {
     let mut result = CallToolResult::success(Vec::new());
     result.is_error = None;
-    result.meta = Some(sealed(Value::String(reply)));
+    result.meta = Some(sealed(Value::String(veiled(reply))));
     result.into()
+}
+
+/// Exchanges the two characters that a text in JSON has to escape for two that it has not, and back.
+///
+/// A reply in an envelope is JSON inside JSON. Escaped it would be a third longer, and would have
+/// to be copied to be read; so it is neither, unless it holds one of those that are exchanged.
+fn exchange(byte: u8) -> u8 {
+    match byte {
+        b'"' => 0x7f,
+        0x7f => b'"',
+        b'\\' => b'^',
+        b'^' => b'\\',
+        other => other,
+    }
+}
+
+/// Exchanges them in a whole text, in its place.
+fn veiled(text: String) -> String {
+    let mut bytes = text.into_bytes();
+    bytes.iter_mut().for_each(|byte| *byte = exchange(*byte));
+    // One byte of ASCII for another: it is a text as it was.
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// Packs the reply to `tools/list`.
@@ -128,7 +150,7 @@ pub(super) fn written(mut message: TxJsonRpcMessage<RoleServer>) -> serde_json::
     {
         let mut bytes = head(&serde_json::to_string(&response.id)?).into_bytes();
         bytes.reserve_exact(reply.len() + 2);
-        bytes.extend_from_slice(reply.as_bytes());
+        bytes.extend(reply.bytes().map(exchange));
         bytes.push(b'}');
         return Ok(bytes);
     }
@@ -143,25 +165,57 @@ fn head(id: &str) -> String {
 
 /// Unpacks a JSON body, or one server-sent event, that is about to be written.
 ///
-/// Anything that is no envelope comes back as it is.
+/// Anything that is no envelope comes back as it is. A large reply is not copied.
 pub(super) fn open_bytes(bytes: Bytes) -> Bytes {
-    if !contains(&bytes, KEY.as_bytes()) {
-        return bytes;
+    let opened = contains(&bytes, KEY.as_bytes())
+        .then(|| std::str::from_utf8(&bytes).ok().and_then(opened))
+        .flatten();
+    match opened {
+        Some(opened) => opened.put_together(bytes),
+        None => bytes,
     }
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return bytes;
-    };
-    if text.starts_with('{') {
-        return opened(text).map_or_else(|| bytes.clone(), Bytes::from);
-    }
-    let lines = text.split_inclusive('\n').map(|line| {
-        let data = line.strip_prefix("data:").map(str::trim);
-        match data.and_then(opened) {
-            Some(message) => Cow::Owned(format!("data: {message}\n")),
-            None => Cow::Borrowed(line),
+}
+
+/// A message without its envelope.
+struct Opened {
+    /// What comes before the reply: of an event, its other lines too.
+    before: String,
+    reply: Reply,
+    after: String,
+}
+
+enum Reply {
+    /// These bytes of what was written.
+    There(Range<usize>),
+    /// These bytes, exchanged.
+    Veiled(Range<usize>),
+    /// This text, exchanged: there it is escaped.
+    Escaped(String),
+}
+
+impl Opened {
+    fn put_together(self, bytes: Bytes) -> Bytes {
+        let Self { before, reply, after } = self;
+        let (range, veil) = match reply {
+            Reply::There(range) => (range, false),
+            Reply::Veiled(range) => (range, true),
+            Reply::Escaped(reply) => {
+                return Bytes::from([before, veiled(reply), after].concat());
+            }
+        };
+        let mut whole = BytesMut::from(bytes);
+        if veil {
+            whole[range.clone()].iter_mut().for_each(|byte| *byte = exchange(*byte));
         }
-    });
-    Bytes::from(lines.collect::<String>())
+        // An envelope has more around a reply than what comes there instead.
+        let Some(start) = range.start.checked_sub(before.len()) else {
+            return Bytes::from([before.as_bytes(), &whole[range], after.as_bytes()].concat());
+        };
+        whole[start..range.start].copy_from_slice(before.as_bytes());
+        whole.truncate(range.end);
+        whole.extend_from_slice(after.as_bytes());
+        whole.freeze().slice(start..)
+    }
 }
 
 #[derive(Deserialize)]
@@ -184,19 +238,30 @@ struct Entry<'a> {
     reply: &'a RawValue,
 }
 
-fn opened(text: &str) -> Option<String> {
-    let message: Message<'_> = serde_json::from_str(text).ok()?;
-    let (id, reply) = (message.id.get(), message.result.meta.reply.get());
-    let reply: Cow<'_, str> = if reply.starts_with('"') {
-        serde_json::from_str::<String>(reply).ok()?.into()
-    } else {
-        reply.into()
+/// Looks into a body, or into the one message that an event carries.
+fn opened(text: &str) -> Option<Opened> {
+    let (start, end) = if text.starts_with('{') { (0, text.len()) } else { data(text)? };
+    let message: Message<'_> = serde_json::from_str(&text[start..end]).ok()?;
+    let reply = message.result.meta.reply.get();
+    let at = reply.as_ptr().addr() - text.as_ptr().addr();
+    let reply = match reply.strip_prefix('"').and_then(|reply| reply.strip_suffix('"')) {
+        None => Reply::There(at..at + reply.len()),
+        Some(inner) if !contains(inner.as_bytes(), b"\\") => {
+            Reply::Veiled(at + 1..at + 1 + inner.len())
+        }
+        Some(_) => Reply::Escaped(serde_json::from_str(reply).ok()?),
     };
-    let mut opened = head(id);
-    opened.reserve_exact(reply.len() + 1);
-    opened.push_str(&reply);
-    opened.push('}');
-    Some(opened)
+    let before = format!("{}{}", &text[..start], head(message.id.get()));
+    Some(Opened { before, reply, after: format!("}}{}", &text[end..]) })
+}
+
+/// Finds the data of an event.
+fn data(event: &str) -> Option<(usize, usize)> {
+    let field = if event.starts_with("data:") { 0 } else { event.find("\ndata:")? + 1 };
+    let start = field + "data:".len();
+    let end = event[start..].find('\n').map_or(event.len(), |end| start + end);
+    let blank = event[start..end].len() - event[start..end].trim_start().len();
+    Some((start + blank, end))
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
@@ -235,7 +300,7 @@ mod tests {
     use super::*;
 
     fn reply() -> Value {
-        json!({"content": [{"type": "hologram", "x": 1.50}], "isError": false, "unknown": {"b": 1, "a": 2}})
+        json!({"content": [{"type": "hologram", "x": 1.50, "é\n\\": "\""}], "isError": false, "unknown": {"b": 1, "a": 2}})
     }
 
     fn message() -> ServerJsonRpcMessage {
@@ -255,6 +320,50 @@ mod tests {
         assert_eq!(body, written(message()).unwrap());
         let expected = json!({"jsonrpc": "2.0", "id": "7", "result": reply()});
         assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
+    }
+
+    #[test]
+    fn any_text_comes_out_as_it_went_in() {
+        for text in ["", "^", "\u{7f}", "\\^\"\u{7f}", "\\\\", "a\u{7f}\"^\\\n\u{1}é\u{1f600}", KEY]
+        {
+            let expected = json!({"content": [{"type": "text", "text": text}]});
+            let message = |id: NumberOrString| {
+                let CallToolResponse::Complete(result) = call(expected.to_string()) else {
+                    panic!("a call is complete")
+                };
+                ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id)
+            };
+            for id in [NumberOrString::Number(7), NumberOrString::String("\"^\\".into())] {
+                let sealed = serde_json::to_string(&message(id.clone())).unwrap();
+                let whole = written(message(id)).unwrap();
+                assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap()["result"], expected);
+                assert_eq!(open_bytes(Bytes::from(sealed.clone())), whole, "{text:?}");
+                for (before, after) in [("", "\n\n"), ("id: 3/1\nretry: 3000\n", "\nid: 4\n\n")] {
+                    let event = open_bytes(Bytes::from(format!("{before}data: {sealed}{after}")));
+                    let expected =
+                        [before.as_bytes(), b"data: ", &whole, after.as_bytes()].concat();
+                    assert_eq!(event, expected, "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_reply_stays_where_it_was_written() {
+        let reply =
+            json!({"content": [{"type": "text", "text": "\"\\\n".repeat(100_000)}]}).to_string();
+        let CallToolResponse::Complete(result) = call(reply.clone()) else {
+            panic!("a call is complete")
+        };
+        let message = ServerJsonRpcMessage::response(
+            ServerResult::CallToolResult(result),
+            NumberOrString::Number(7),
+        );
+        let sealed = serde_json::to_vec(&message).unwrap();
+        assert!(sealed.len() < reply.len() + 200, "nothing of it is escaped once more");
+        let there = sealed.as_ptr_range();
+        let opened = open_bytes(Bytes::from(sealed));
+        assert!(there.contains(&opened.as_ptr()));
     }
 
     #[test]
