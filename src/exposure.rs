@@ -7,6 +7,7 @@
 //! `tool_search` and called by their names or through `call_tool`.
 
 mod call_tool;
+mod missing;
 pub mod names;
 mod nearest;
 mod search;
@@ -22,6 +23,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::call_tool::{CallTool, Inner};
+pub use self::missing::{Missing, Why};
+use self::missing::{missing, prefix};
 use self::names::{Names, Naming};
 use self::nearest::{LONGEST, nearest};
 use self::search::ToolSearch;
@@ -31,7 +34,6 @@ use crate::registry::view::View;
 use crate::registry::{Catalogue, Registry, State};
 use crate::session::Session;
 use crate::shutdown::beside_others;
-use crate::tool::suffix::worded;
 use crate::tool::{
     Arguments, Era, ErrorCode, Failure, InputSchema, Presence, Tool, ToolDefinition, ToolName,
     ToolResult,
@@ -133,15 +135,6 @@ pub enum Unresolved {
     Refused(Failure),
 }
 
-/// A server whose tools are not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// Its name.
-    pub server: String,
-    /// Why it failed, in short; without one it is still starting.
-    pub failed: Option<String>,
-}
-
 impl Unresolved {
     /// Makes the failure that a caller without a protocol gets.
     pub fn into_failure(self, name: &str) -> Failure {
@@ -149,14 +142,7 @@ impl Unresolved {
             Self::Refused(failure) => failure,
             Self::Unknown { nearest, missing } => {
                 let hint = match (&missing, nearest.as_slice()) {
-                    (Some(Missing { server, failed: Some(reason) }), _) => {
-                        format!(
-                            "; the server {server} failed, so its tools are not there: {reason}"
-                        )
-                    }
-                    (Some(Missing { server, failed: None }), _) => {
-                        format!("; the server {server} is still starting; try again later")
-                    }
+                    (Some(Missing { server, why }), _) => why.of(server),
                     (None, []) => String::new(),
                     (None, nearest) => format!("; did you mean {}?", nearest.join(" or ")),
                 };
@@ -403,28 +389,6 @@ impl Exposure {
         let callable = callable.filter(|tool| self.is_callable(tool, session, &surface));
         nearest(name, callable.map(|tool| (tool, surface.names().wire(tool))))
     }
-}
-
-/// Returns what the canonical names of a server's tools begin with. (N1, N2, N5)
-fn prefix(server: &str) -> String {
-    format!("mcp__{}__", worded(server))
-}
-
-/// Finds the server that is not there and would have a tool of this name.
-fn missing(catalogue: &Catalogue, name: &str) -> Option<Missing> {
-    let absent = catalogue.sources().iter().filter_map(|source| {
-        let failed = match &source.state {
-            State::Ready => return None,
-            State::Starting => None,
-            State::Failed(cause) => Some(cause.brief()),
-        };
-        Some(Missing { server: source.source.clone(), failed })
-    });
-    // Some write the server's name as it is in the file.
-    let name = worded(name);
-    let its = absent.filter(|source| name.starts_with(&prefix(&source.server)));
-    // The name of one server may begin as another's.
-    its.max_by_key(|source| source.server.len())
 }
 
 /// Makes the failure of a call that a search has to come before.

@@ -4,10 +4,11 @@ mod discovery;
 
 use super::*;
 use crate::discovery::Local;
-use crate::registry::{Cause, Publication};
+use crate::registry::diagnostic::{Severity, Stage};
+use crate::registry::{Cause, Diagnostic, Publication};
 use crate::session::Sessions;
 use crate::tool::fixture::named;
-use crate::tool::{Patterns, SessionId};
+use crate::tool::{ErrorCode, Patterns, SessionId};
 
 fn tool(name: &str, deferred: bool) -> Arc<dyn Tool> {
     named(name, |definition| definition.deferred = deferred)
@@ -139,4 +140,38 @@ fn t7_a_tool_of_a_server_that_is_not_there_is_unknown_and_the_reason_is_told() {
     assert!(message.ends_with("; the server slow is still starting; try again later"), "{message}");
     assert_eq!(server, Some("slow".into()));
     assert_eq!(told("mcp__none__x"), ("unknown tool: mcp__none__x".to_owned(), None));
+}
+
+#[test]
+fn t7_a_tool_that_was_left_out_is_unknown_and_the_reason_is_told() {
+    let (exposure, _, session) = exposure(View::default());
+    let registry = exposure.registry();
+    let diagnostic = |code: &'static str, severity, message: &str| Diagnostic {
+        server: "my-db".to_owned(),
+        stage: Stage::Catalog,
+        code: ErrorCode::new(code),
+        severity,
+        wire_name: Some("run-it".to_owned()),
+        field: None,
+        message: message.to_owned(),
+        place: None,
+    };
+    let diagnostics = vec![
+        diagnostic("MCP_OFFER_INVALID", Severity::Error, "a prompt"),
+        diagnostic("MCP_TOOL_INVALID", Severity::Warning, "it is there"),
+        diagnostic("MCP_TOOL_INVALID", Severity::Error, "the tool is left out: no schema\nmore"),
+    ];
+    let state = State::Ready;
+    let publication = Publication { state, diagnostics, ..Publication::default() };
+    registry.publisher("my-db").publish(publication).unwrap();
+    let catalogue = registry.snapshot();
+    let told = |name: &str| {
+        let error = resolve(&exposure, &catalogue, &session, name).unwrap_err();
+        error.into_failure(name).message
+    };
+    for name in ["mcp__my_db__run_it", "mcp__my-db__run-it", "run-it"] {
+        let reason = "my-db has it, but the tool is left out: no schema";
+        assert_eq!(told(name), format!("unknown tool: {name}; {reason}"));
+    }
+    assert!(told("mcp__my_db__run").contains("did you mean"), "nothing was left out by that name");
 }

@@ -58,6 +58,15 @@ pub enum Severity {
     Error,
 }
 
+impl Diagnostic {
+    /// Returns the tool that is not there because of this, by the name its server gives it.
+    pub fn left_out(&self) -> Option<&str> {
+        // Prompts and resources have names of their own, which are no tool's.
+        let of_a_tool = self.code.as_str().ends_with("_TOOL_INVALID");
+        self.wire_name.as_deref().filter(|_| of_a_tool && self.severity == Severity::Error)
+    }
+}
+
 impl Stage {
     /// Returns the stage's name.
     pub fn as_str(self) -> &'static str {
@@ -72,7 +81,9 @@ impl Stage {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.server)?;
-        if let Some(wire_name) = &self.wire_name {
+        // Where the message names the tool already, once is enough.
+        let wire_name = self.wire_name.as_ref().filter(|name| !self.message.contains(*name));
+        if let Some(wire_name) = wire_name {
             write!(f, ": {wire_name}")?;
         }
         write!(f, ": {}", self.message)?;

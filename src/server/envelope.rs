@@ -55,7 +55,9 @@ fn exchange(byte: u8) -> u8 {
 /// Exchanges them in a whole text, in its place.
 fn veiled(text: String) -> String {
     let mut bytes = text.into_bytes();
-    bytes.iter_mut().for_each(|byte| *byte = exchange(*byte));
+    for byte in &mut bytes {
+        *byte = exchange(*byte);
+    }
     // One byte of ASCII for another: it is a text as it was.
     String::from_utf8(bytes).unwrap_or_default()
 }
@@ -205,7 +207,9 @@ impl Opened {
         };
         let mut whole = BytesMut::from(bytes);
         if veil {
-            whole[range.clone()].iter_mut().for_each(|byte| *byte = exchange(*byte));
+            for byte in &mut whole[range.clone()] {
+                *byte = exchange(*byte);
+            }
         }
         // An envelope has more around a reply than what comes there instead.
         let Some(start) = range.start.checked_sub(before.len()) else {

@@ -144,69 +144,98 @@ fn publish(
     stands_on: (&Arc<Host>, &Shelf),
     described: Result<Described, Cause>,
 ) -> bool {
-    let publication = match described {
-        Ok(described) => publication(stands_on, described),
+    let mut loaded = match described {
+        Ok(described) => Loaded::of(stands_on, described),
         Err(cause) => {
             tracing::error!(%cause, "the Python tools cannot be loaded");
-            Publication { state: State::Failed(cause), ..Publication::default() }
+            let failed = Publication { state: State::Failed(cause), ..Publication::default() };
+            // Nothing in it can be in conflict.
+            drop(publisher.publish(failed));
+            return false;
         }
     };
-    let is_ready = publication.state == State::Ready;
-    if let Err(NameConflict { name }) = publisher.publish(publication) {
-        let cause = Cause::from(format!("two tools want the name `{name}`; rename the Python one"));
-        tracing::error!(%cause, "the Python tools cannot be published");
-        let failed = Publication { state: State::Failed(cause), ..Publication::default() };
-        // Nothing in it can be in conflict.
-        drop(publisher.publish(failed));
-        return false;
-    }
-    is_ready
-}
-
-fn publication((host, shelf): (&Arc<Host>, &Shelf), described: Described) -> Publication {
-    let mut diagnostics: Vec<Diagnostic> = described
-        .problems
-        .iter()
-        .map(|problem| {
-            let place = host.config().places.get(&problem.place).cloned();
-            Diagnostic { place, ..invalid(&problem.to_string()) }
-        })
-        .collect();
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    for about in described.tools {
-        let name = about.name.clone();
-        let place = host.config().places.get(&about.place).cloned();
-        match PythonTool::new(about, Arc::clone(host), shelf.clone()) {
-            Ok(tool) => tools.push(Arc::new(tool)),
-            Err(problem) => {
-                let diagnostic = invalid(&format!("{name}: {problem}"));
-                diagnostics.push(Diagnostic { place, ..diagnostic });
+    loop {
+        let publication = loaded.publication();
+        let is_ready = publication.state == State::Ready;
+        match publisher.publish(publication) {
+            Ok(()) => return is_ready,
+            Err(NameConflict { name }) if loaded.leave_out(&name) => {}
+            Err(conflict) => {
+                tracing::error!(%conflict, "the Python tools cannot be published");
+                return false;
             }
         }
     }
-    for diagnostic in &diagnostics {
-        tracing::error!("{diagnostic}");
-    }
-    // An agent is not what its file says when one of its tools is not there.
-    let state = match diagnostics.first() {
-        Some(first) => {
-            let cause = Cause::from(first.message.clone());
-            State::Failed(cause.with_detail(first.place.clone()))
-        }
-        None => State::Ready,
-    };
-    Publication { state, tools, diagnostics, ..Publication::default() }
 }
 
-fn invalid(message: &str) -> Diagnostic {
-    Diagnostic {
-        server: SOURCE.to_owned(),
-        stage: Stage::Catalog,
-        code: PYTHON_TOOL_INVALID,
-        severity: Severity::Error,
-        wire_name: None,
-        field: None,
-        message: message.to_owned(),
-        place: None,
+/// What there is of the tools.
+struct Loaded {
+    /// Each with its place in the agent file.
+    tools: Vec<(Arc<dyn Tool>, Option<String>)>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    fn of((host, shelf): (&Arc<Host>, &Shelf), described: Described) -> Self {
+        let mut loaded = Self { tools: Vec::new(), diagnostics: Vec::new() };
+        let place = |place: &str| host.config().places.get(place).cloned();
+        for problem in &described.problems {
+            loaded.report(problem.function(), &problem.to_string(), place(&problem.place));
+        }
+        for about in described.tools {
+            let (name, place) = (about.name.clone(), place(&about.place));
+            match PythonTool::new(about, Arc::clone(host), shelf.clone()) {
+                Ok(tool) => loaded.tools.push((Arc::new(tool), place)),
+                Err(problem) => loaded.report(&name, &format!("{name}: {problem}"), place),
+            }
+        }
+        loaded
+    }
+
+    /// Leaves the tools out that want a name which another source has; false if there are none.
+    fn leave_out(&mut self, name: &str) -> bool {
+        let wants = |(tool, _): &mut (Arc<dyn Tool>, _)| {
+            let definition = tool.definition();
+            definition.name.as_str() == name || definition.aliases.iter().any(|alias| alias == name)
+        };
+        let left_out: Vec<_> = self.tools.extract_if(.., wants).collect();
+        let is_any = !left_out.is_empty();
+        for (tool, place) in left_out {
+            let tool = tool.definition().name.as_str();
+            let message = format!(
+                "{tool} is left out: another tool has the name `{name}`; rename the Python one"
+            );
+            self.report(tool, &message, place);
+        }
+        is_any
+    }
+
+    fn report(&mut self, tool: &str, message: &str, place: Option<String>) {
+        let diagnostic = Diagnostic {
+            server: SOURCE.to_owned(),
+            stage: Stage::Catalog,
+            code: PYTHON_TOOL_INVALID,
+            severity: Severity::Error,
+            wire_name: Some(tool.to_owned()),
+            field: None,
+            message: message.to_owned(),
+            place,
+        };
+        tracing::error!("{diagnostic}");
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn publication(&self) -> Publication {
+        // An agent is not what its file says when one of its tools is not there.
+        let state = match self.diagnostics.first() {
+            Some(first) => {
+                let cause = Cause::from(first.message.clone());
+                State::Failed(cause.with_detail(first.place.clone()))
+            }
+            None => State::Ready,
+        };
+        let tools = self.tools.iter().map(|(tool, _)| Arc::clone(tool)).collect();
+        let diagnostics = self.diagnostics.clone();
+        Publication { state, tools, diagnostics, ..Publication::default() }
     }
 }

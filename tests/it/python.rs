@@ -135,7 +135,8 @@ class Draw(BaseTool):
         context.read_state.update(path)
         image = ImageBlock(data=PNG, mime_type="image/png", name="dot.png")
         artifact = ToolArtifact(path=path, preview="as")
-        return ToolResult(tool_use_id="", tool_name="", content=[image], artifact=artifact, data={"seen": seen})
+        wrong = ImageBlock(data="no!", mime_type="image/png")
+        return ToolResult(tool_use_id="", tool_name="", content=[image, wrong], artifact=artifact, data={"seen": seen})
 
 
 PNG = (
@@ -332,6 +333,24 @@ fn what_cannot_be_loaded_is_told_with_its_place_and_the_way_out() {
     assert!(served.stderr.contains("--keep-going"), "{served:?}");
     let mut rest = session(&arguments, &["--keep-going"]);
     assert_eq!(rest.tools().len(), 6);
+    let called = rest.request("tools/call", &json!({"name": "nothing", "arguments": {}}));
+    let said = called["error"]["message"].as_str().unwrap_or_default();
+    assert!(said.starts_with("unknown tool: nothing; python has it, but tools.python"), "{called}");
+    assert!(said.contains("no attribute 'nothing'"), "{called}");
+
+    // Only what another tool's name is given to is left out.
+    home.write(
+        "agent.yaml",
+        &AGENT
+            .replace("tools:", "tools:\n  builtin: [file.read]")
+            .replace("mine:preset", "mine:read_file"),
+    );
+    home.write("mine.py", &format!("{TOOLS}\n\ndef read_file() -> str:\n    return 'mine'\n"));
+    let checked = iris(&arguments, &["check"], &interpreter());
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    for part in ["read_file is left out", "rename the Python one", "agent.yaml:7:", "add"] {
+        assert!(checked.stdout.contains(part), "{part}: {checked:?}");
+    }
 
     home.write("agent.yaml", AGENT);
     let absent = iris(&arguments, &["tools"], "/no/such/python");
@@ -361,6 +380,7 @@ fn images_and_files_reach_the_client_and_what_was_read_is_remembered() {
         (&json!("image"), &json!("image/png")),
         "{drawn}"
     );
+    assert_eq!(drawn["content"][1]["text"], "an image whose data is not base64", "{drawn}");
     let about = &drawn["_meta"]["iris/result"];
     assert_eq!(about["data"]["seen"], false, "{drawn}");
     assert_eq!(about["artifact"]["path"], home.path("workspace/drawn.txt"), "{drawn}");

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -294,6 +296,10 @@ fn block(block: &Value) -> Option<Block> {
     }
     let source = block.get("source").unwrap_or(block);
     let data = of(source, &["data"])?;
+    if STANDARD.decode(&data).is_err() {
+        // Clients refuse the whole result for it.
+        return Some(Block::Text("an image whose data is not base64".to_owned()));
+    }
     let mime_type = of(source, &["mime_type", "media_type", "mimeType"]);
     let mut image = Image::new(mime_type.unwrap_or_else(|| "image/png".to_owned()), data);
     image.name = of(block, &["name"]);
@@ -314,6 +320,13 @@ fn file(artifact: &Map<String, Value>) -> Option<Artifact> {
         note: None,
         hold: Vec::new(),
     })
+}
+
+impl Problem {
+    /// Returns the name of what cannot be loaded: mostly that of a tool.
+    pub(super) fn function(&self) -> &str {
+        self.reference.rsplit_once(':').map_or(&self.reference, |(_, name)| name)
+    }
 }
 
 impl fmt::Display for Problem {

@@ -318,6 +318,7 @@ fn what_cannot_be_a_tool_says_why() {
         ("def f(x: int, /): pass", &["positional-only", "x"]),
         ("def f(x: 'Nowhere'): pass", &["annotations", "Nowhere"]),
         ("f = 5", &["int"]),
+        ("from iris.tools import *\n@tool\ndef f(): pass", &["write @tool() with parentheses"]),
         ("from iris.tools import *\nclass f(BaseTool): pass", &["is a class"]),
         ("import os\nos._exit(7)", &["was loading", "`theirs:f`", "7"]),
         (

@@ -377,6 +377,8 @@ def _without(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def tool(
+    function: Any = None,
+    /,
     *,
     name: str | None = None,
     description: str | None = None,
@@ -394,7 +396,9 @@ def tool(
     registry: Any = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Says of a function what it is as a tool; the function stays what it was."""
-    said = {key: value for key, value in locals().items() if key != "registry"}
+    if function is not None:
+        raise TypeError("write @tool() with parentheses, since @tool alone takes no function")
+    said = {key: value for key, value in locals().items() if key not in ("function", "registry")}
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         setattr(function, _MARK, said)
