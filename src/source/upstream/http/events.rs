@@ -21,6 +21,8 @@ pub(super) struct Events {
     /// What was read of the current event; kept here so that reading can be given up and taken up.
     event: Event,
     has_data: bool,
+    /// What is left of the current event belongs to one that was too long.
+    skipping: bool,
 }
 
 /// What a stream has next.
@@ -54,7 +56,14 @@ impl Events {
 
     fn of(input: impl AsyncRead + Send + 'static, limit: usize) -> Self {
         let lines = Lines::new(Box::pin(input) as Pin<Box<dyn AsyncRead + Send>>, limit + FIELD);
-        Self { lines, limit, first: true, event: Event::default(), has_data: false }
+        Self {
+            lines,
+            limit,
+            first: true,
+            event: Event::default(),
+            has_data: false,
+            skipping: false,
+        }
     }
 
     /// Returns both ends of the event that was too long.
@@ -70,16 +79,18 @@ impl Events {
         loop {
             // Lines are in memory by thousands: a flood of them must not keep this task busy.
             tokio::task::consume_budget().await;
-            let line = match self.lines.next().await.ok()?? {
+            let line = self.lines.next().await.ok()??;
+            let is_first = std::mem::take(&mut self.first);
+            let line = match line {
                 Line::Whole(line) => line,
-                Line::TooLong => {
-                    self.take();
-                    return Some(Item::TooLong);
-                }
+                Line::TooLong => match self.skip() {
+                    Some(item) => return Some(item),
+                    None => continue,
+                },
             };
             let line = String::from_utf8_lossy(&line);
             let mut line = line.as_ref();
-            if std::mem::take(&mut self.first) {
+            if is_first {
                 line = line.strip_prefix('\u{feff}').unwrap_or(line);
             }
             if let Some(item) = self.add(line) {
@@ -91,6 +102,7 @@ impl Events {
     /// Adds a line to the current event; an empty one ends it.
     fn add(&mut self, line: &str) -> Option<Item> {
         if line.is_empty() {
+            self.skipping = false;
             let says = self.has_data || self.event.id.is_some() || self.event.retry.is_some();
             let event = self.take();
             return says.then_some(Item::Event(event));
@@ -98,10 +110,8 @@ impl Events {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" if self.event.data.len() + value.len() > self.limit => {
-                self.take();
-                return Some(Item::TooLong);
-            }
+            _ if self.skipping => {}
+            "data" if self.event.data.len() + value.len() > self.limit => return self.skip(),
             "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
                     self.event.data.push('\n');
@@ -115,6 +125,12 @@ impl Events {
             _ => {}
         }
         None
+    }
+
+    /// Gives up the current event; that is told once, however much of it there still is.
+    fn skip(&mut self) -> Option<Item> {
+        self.take();
+        (!std::mem::replace(&mut self.skipping, true)).then_some(Item::TooLong)
     }
 
     fn take(&mut self) -> Event {
@@ -168,6 +184,14 @@ mod tests {
         let text = "data: 12345678\n\ndata: ok\n\ndata: 1234\ndata: 5678\n\ndata: 9012345678901234567890\n\ndata: ok\n\n";
         let ok = Item::Event(event("", "ok"));
         let items = read(text, 5).await;
-        assert_eq!(items, [Item::TooLong, ok.clone(), Item::TooLong, Item::TooLong, ok]);
+        assert_eq!(items, [Item::TooLong, ok.clone(), Item::TooLong, Item::TooLong, ok.clone()]);
+        // What is left of one is none of its own, and is told of once.
+        let text = "data: 123456\nid: 1\ndata\ndata: 123456\n: 123456789012345678901234567890\n\ndata: ok\n\n";
+        assert_eq!(read(text, 5).await, [Item::TooLong, ok.clone()]);
+        let text = ": 123456789012345678901234567890\ndata: 1\n\ndata: ok\n\n";
+        assert_eq!(read(text, 5).await, [Item::TooLong, ok.clone()]);
+        // Only what begins the stream may have a mark before it.
+        let text = ": 123456789012345678901234567890\n\n\u{feff}data: 1\n\ndata: ok\n\n";
+        assert_eq!(read(text, 5).await, [Item::TooLong, ok]);
     }
 }
