@@ -151,6 +151,18 @@ impl Node {
         }
     }
 
+    /// Returns how many bytes of text the tree has, keys included.
+    pub(super) fn text_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Sequence(items) => items.iter().map(Self::text_bytes).sum(),
+            Kind::Mapping(entries) => {
+                entries.iter().map(|(key, node)| key.text.len() + node.text_bytes()).sum()
+            }
+            Kind::String(text) => text.len(),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => 0,
+        }
+    }
+
     /// Returns how many nodes stand above one another, this one included.
     pub(super) fn depth(&self) -> usize {
         1 + match &self.kind {

@@ -127,6 +127,17 @@ mod json5 {
     }
 
     #[test]
+    fn a_long_text_that_aliases_repeat_does_not_fill_the_memory() {
+        let text = |times: usize| {
+            let (long, items) = ("x".repeat(40_000), vec!["*a0"; times].join(", "));
+            format!("a0: &a0 {{{long}: {long}}}\nb: [{items}]\n")
+        };
+        Document::parse("f", Format::Yaml, text(50)).unwrap();
+        let error = Document::parse("f", Format::Yaml, text(900)).unwrap_err();
+        assert_eq!(error.message(), "aliases repeat over 4194304 bytes of text");
+    }
+
+    #[test]
     fn every_value_and_key_has_its_place() {
         let text = "{\n  'é': {x: [1,\n   2]},\n\ty: \"z\"\n}";
         let document = Document::parse("f", Format::Json5, text).unwrap();

@@ -13,9 +13,12 @@ use super::{DocumentError, Key, Kind, MAX_DEPTH, Node, Position, path};
 /// The most nodes a document may come to once its aliases are followed.
 const MAX_NODES: usize = 200_000;
 
+/// The most bytes of text that aliases may repeat.
+const MAX_REPEATED: usize = 4 << 20;
+
 pub(super) fn parse(source: &Source) -> Result<Node, DocumentError> {
     let events = Parser::new_from_str(source.text());
-    Builder { source, events, anchors: HashMap::new(), nodes: 0, depth: 0 }.document()
+    Builder { source, events, anchors: HashMap::new(), nodes: 0, repeated: 0, depth: 0 }.document()
 }
 
 struct Builder<'a> {
@@ -24,6 +27,7 @@ struct Builder<'a> {
     /// What each anchor stands for; nothing yet while its own node is being built.
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    repeated: usize,
     depth: usize,
 }
 
@@ -87,7 +91,7 @@ impl<'a> Builder<'a> {
         let node = Node::new(position, kind);
         if anchor != 0 {
             // The copy counts as well: anchors within anchors would each keep all that is in them.
-            self.count(node.size(), position)?;
+            self.count_copy(&node, position)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
@@ -108,13 +112,14 @@ impl<'a> Builder<'a> {
     }
 
     fn alias(&mut self, anchor: usize, position: Position) -> Result<Node, DocumentError> {
-        let Some(node) = self.anchors.get(&anchor).cloned() else {
+        let Some(node) = self.anchors.remove(&anchor) else {
             return Err(self.error(position, "an alias cannot stand within what it refers to"));
         };
         if self.depth + node.depth() > MAX_DEPTH {
             return Err(self.error(position, too_deep()));
         }
-        self.count(node.size(), position)?;
+        self.count_copy(&node, position)?;
+        self.anchors.insert(anchor, node.clone());
         Ok(node)
     }
 
@@ -219,6 +224,18 @@ impl<'a> Builder<'a> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
             return Err(self.error(position, format!("the document has over {MAX_NODES} values")));
+        }
+        Ok(())
+    }
+
+    /// Counts what a copy of a node takes, before it is made.
+    fn count_copy(&mut self, node: &Node, position: Position) -> Result<(), DocumentError> {
+        self.count(node.size(), position)?;
+        // A long text is one node only.
+        self.repeated = self.repeated.saturating_add(node.text_bytes());
+        if self.repeated > MAX_REPEATED {
+            let message = format!("aliases repeat over {MAX_REPEATED} bytes of text");
+            return Err(self.error(position, message));
         }
         Ok(())
     }

@@ -108,7 +108,7 @@ impl Host {
                     }
                 }
                 Err(cause) => {
-                    self.current.send_replace(Current::Failed(cause.to_string()));
+                    self.current.send_replace(Current::Failed(cause.brief()));
                     tell(Err(cause));
                 }
             }

@@ -189,9 +189,14 @@ impl Worker {
 
     /// Gives a request up, and ends the interpreter if that request is what blocks it.
     async fn give_up(self: Arc<Self>, id: u64) {
-        self.write(&Numbered { id, ask: Ask::Cancel }).await;
+        let mut told = false;
         while self.is_waiting(id) && !self.ended.is_cancelled() {
-            if self.pongs().await {
+            if !told {
+                // One that is blocked reads nothing, and then there may be no room for a line.
+                let cancel = Numbered { id, ask: Ask::Cancel };
+                told = tokio::time::timeout(PONG, self.write(&cancel)).await.is_ok();
+            }
+            if told && self.pongs().await {
                 tokio::time::sleep(PONG).await;
             } else if self.is_newest(id) {
                 tracing::warn!("a Python tool does not let go; its interpreter is ended");
@@ -205,8 +210,11 @@ impl Worker {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (request, answer, _) = Request::new();
         self.waiting().requests.insert(id, request);
-        self.write(&Numbered { id, ask: Ask::Ping }).await;
-        let pong = tokio::time::timeout(PONG, answer).await.is_ok();
+        let ping = async {
+            self.write(&Numbered { id, ask: Ask::Ping }).await;
+            answer.await.is_ok()
+        };
+        let pong = tokio::time::timeout(PONG, ping).await.is_ok();
         self.waiting().requests.remove(&id);
         pong
     }

@@ -135,6 +135,16 @@ def of_files(text: str) -> str:
 
 
 @tool()
+def hold(note: str) -> str:
+    """Lets nothing else of the interpreter run, for ever."""
+    import re
+    with LEDGER.open("a") as ledger:
+        ledger.write("hold\n")
+    re.match(r"(a+)+$", "a" * 60 + "b")
+    return note
+
+
+@tool()
 def noise() -> str:
     """Forks children that write what they like to all that is open."""
     children = []
@@ -164,6 +174,7 @@ tools:
       - "mine:odd"
       - "mine:of_files"
       - "mine:noise"
+      - "mine:hold"
       - "mine:in_a_thread"
     registrars: ["mine:registrar"]
 "#;
@@ -275,6 +286,25 @@ fn noise_of_forks_stays_out_of_the_line() {
     let noisy = session.ask("tools/call", &json!({"name": "noise", "arguments": {}}));
     assert_eq!(text(&session.answer(noisy)["result"]), "quiet");
     assert_eq!(text(&session.call("fine", &json!({}))), "fine");
+}
+
+#[test]
+fn o7_one_that_lets_nothing_run_is_ended_however_much_waits_for_it() {
+    let (home, arguments) = agent(CODE, AGENT);
+    let mut session = session(&arguments, &[]);
+    let hold = session.ask("tools/call", &json!({"name": "hold", "arguments": {"note": ""}}));
+    home.wait_for("hold");
+    // More than there is room for on the way to it.
+    let long = json!({"name": "hold", "arguments": {"note": "x".repeat(20_000), "and": 1}});
+    let waiting: Vec<u64> = (0..150).map(|_| session.ask("tools/call", &long)).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    for id in waiting.iter().chain([&hold]) {
+        session.notify("notifications/cancelled", &json!({"requestId": id}));
+    }
+    within(Duration::from_secs(20), "the next one", || {
+        let fine = session.call("fine", &json!({}));
+        fine["isError"] != true
+    });
 }
 
 #[test]
