@@ -30,6 +30,8 @@ struct Masker {
     comment: bool,
     /// The three quotes of a text of several lines that is open, and whether it is masked.
     quotes: Option<([char; 3], bool)>,
+    /// How far the line was looked at for what stands before a token, and what that is.
+    before: (usize, Option<char>),
 }
 
 /// A mapping or list that is open.
@@ -45,11 +47,13 @@ struct Frame {
 
 impl Masker {
     fn new(format: Format) -> Self {
-        Self { format, frames: vec![Frame::default()], comment: false, quotes: None }
+        let (frames, before) = (vec![Frame::default()], (0, None));
+        Self { format, frames, comment: false, quotes: None, before }
     }
 
     fn line(&mut self, line: &str) -> Vec<char> {
         let mut line: Vec<char> = line.chars().collect();
+        self.before = (0, None);
         self.leave(&line);
         let is_flow = self.top().column.is_none() && self.frames.len() > 1;
         let start = match self.format {
@@ -243,10 +247,19 @@ impl Masker {
         end
     }
 
+    /// Returns what stands before a token, quotes and spaces aside; tokens come one after the other.
+    fn before(&mut self, line: &[char], from: usize) -> Option<char> {
+        let (looked, before) = self.before;
+        let new = line.get(looked..from).unwrap_or_default().iter();
+        let last = new.rev().find(|c| !matches!(c, ' ' | '\t' | '"' | '\''));
+        self.before = (from.max(looked), last.copied().or(before));
+        self.before.1
+    }
+
     /// Takes a token for a key if one can stand there, else for a value.
     fn key_or_value(&mut self, line: &mut [char], (from, to): (usize, usize), end: usize) {
         let key: String = line[from..to].iter().collect();
-        let before = line[..from].iter().rev().find(|c| !matches!(c, ' ' | '\t' | '"' | '\''));
+        let before = self.before(line, from);
         let after = line.get(spaces(line, end));
         let is_dotted = self.format == Format::Toml;
         let no_key = matches!(before, Some(':' | '=')) || self.top().column.is_some();
@@ -261,7 +274,7 @@ impl Masker {
         let parts = key.split('.').filter(|_| is_dotted);
         let secret = is_secret(&key) || parts.map(str::trim).any(is_secret);
         // The first part of `env."A".b` counts for all of it.
-        let goes_on = is_dotted && (before == Some(&'.') || key.starts_with('.'));
+        let goes_on = is_dotted && (before == Some('.') || key.starts_with('.'));
         let top = self.top();
         top.next = secret || (goes_on && top.next);
     }

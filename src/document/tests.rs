@@ -544,6 +544,17 @@ fn a_file_of_one_long_line_is_read_once() {
 }
 
 #[test]
+fn a_mistake_in_one_long_line_is_shown_after_one_reading() {
+    for piece in ["\"", "'' ", " ", "\t\"", "a ", "{", "- ", "a: "] {
+        let text = format!("\0{}", piece.repeat(150_000));
+        for format in [Format::Json5, Format::Toml, Format::Yaml] {
+            let error = Document::parse("f", format, text.clone()).unwrap_err();
+            assert!(error.render().starts_with("f:1:"), "{piece:?} {format:?}");
+        }
+    }
+}
+
+#[test]
 fn a_line_ends_where_the_parsers_say() {
     for end in ["\n", "\r\n", "\r"] {
         let text = ["a: 1", "b: 2", "a: 3"].join(end);

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use http::HeaderName;
 use url::Url;
 
+use crate::document::secret::without_secrets;
 use crate::document::{hint, path};
 use crate::registry::Cause;
 use crate::source::upstream::about::shown;
@@ -304,7 +305,7 @@ fn meant(written: &str) -> Option<String> {
     let written = written.trim();
     if let Some((scheme, rest)) = written.split_once("://") {
         let scheme = hint::nearest(scheme, ["http", "https"])?;
-        let shown = shown(&format!("{scheme}://{rest}"));
+        let shown = without_secrets(&shown(&format!("{scheme}://{rest}")));
         return (!rest.is_empty() && !rest.contains("${")).then_some(shown);
     }
     if written.contains("${") || written.contains(char::is_whitespace) {
@@ -318,6 +319,7 @@ fn meant(written: &str) -> Option<String> {
         url::Host::Ipv4(_) | url::Host::Ipv6(_) => true,
     };
     let is_name = url.host_str().is_some_and(|host| host.contains('.'));
+    let shown = without_secrets(&shown);
     match (is_local, is_name) {
         (true, _) => Some(shown),
         (false, true) => Some(shown.replacen("http", "https", 1)),

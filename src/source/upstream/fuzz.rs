@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::config::{LoadError, Loaded, OnError, Overrides};
 use super::pending::Pending;
 use super::*;
-use crate::document::{Document, Format, Node};
+use crate::document::{Document, Format, Key, Node};
 use crate::fuzz::{check_error, spell, target};
 
 /// What no message may say; all of it stands in values.
@@ -135,11 +135,16 @@ fn check_file(input: &[u8]) {
     }
 }
 
-/// Returns whether there is a secret where none is kept: in a key.
+/// Returns whether there is a secret where none is kept: in a key, or in the host or path of a URL.
 fn names_a_secret(node: &Node) -> bool {
     let below = node.as_mapping().unwrap_or_default();
-    below.iter().any(|(key, node)| key.text.contains(SECRET) || names_a_secret(node))
-        || node.as_sequence().unwrap_or_default().iter().any(names_a_secret)
+    let is_open = |(key, node): &(Key, Node)| {
+        let is_url = key.text.to_lowercase().ends_with("url");
+        key.text.contains(SECRET)
+            || is_url && node.as_str().is_some_and(|url| url.contains(SECRET))
+            || names_a_secret(node)
+    };
+    below.iter().any(is_open) || node.as_sequence().unwrap_or_default().iter().any(names_a_secret)
 }
 
 /// Counts how often the secret stands where values are secret: under `env`, in a text of its own.

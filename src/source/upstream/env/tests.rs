@@ -317,6 +317,10 @@ fn the_url_is_told_that_was_meant_by_one_without_a_scheme() {
     for (written, meant_by_it) in [
         ("htps://example.com/mcp", Some("https://example.com/mcp")),
         ("htp://me:abc@example.com/mcp?k=abc", Some("http://example.com/mcp")),
+        (
+            "htps://example.com/ghp_abcdefghijklmnopqrstuvwxyz0123456789/mcp",
+            Some("https://example.com/****************************************/mcp"),
+        ),
         ("htps://${HOST}/mcp", None),
         ("localhost:3000", Some("http://localhost:3000")),
         (" 127.0.0.1:3000/mcp?key=s3cret", Some("http://127.0.0.1:3000/mcp")),
