@@ -227,7 +227,7 @@ impl Executor {
             let finished = Finished { call: frozen, result: result.clone(), body_failed };
             // What has been done is told all the same when nobody waits for comments any more.
             result.hook_feedback = tokio::select! {
-                feedback = self.hooks.after(&finished) => feedback?,
+                feedback = self.hooks.after(&finished) => feedback,
                 () = cx.cancelled.cancelled() => Vec::new(),
             };
         }

@@ -67,8 +67,8 @@ pub trait Hook: Send + Sync + std::fmt::Debug {
     /// Waits until it can be asked, which does not count in its time.
     async fn ready(&self) {}
 
-    /// Says how long it may go on when its time is up, to end in order what it has started.
-    fn tidies_up_in(&self) -> Duration {
+    /// Says how long it may take beside its time: to be started, and to end in order what it started.
+    fn spends_besides(&self) -> Duration {
         Duration::ZERO
     }
 }
@@ -300,7 +300,9 @@ impl Hooks {
     }
 
     /// Shows a finished call to the hooks and returns what they have to say, in order.
-    pub async fn after(&self, finished: &Finished) -> Result<Vec<String>, Interrupt> {
+    ///
+    /// Whatever becomes of them, what the call came to stands.
+    pub async fn after(&self, finished: &Finished) -> Vec<String> {
         let mut feedback = Vec::new();
         for registration in self.matching(Event::After, &finished.call) {
             let hook = Arc::clone(&registration.hook);
@@ -312,13 +314,14 @@ impl Hooks {
                 Ok(Some(_)) => {
                     tracing::warn!(hook = registration.name, "a hook gave blank feedback");
                 }
-                Err(HookError::Interrupted(interrupt)) => return Err(interrupt),
-                Err(HookError::Failed(error)) => {
+                Err(error) => {
+                    // As a text in quotes: it may have lines.
+                    let error = error.to_string();
                     tracing::warn!(hook = registration.name, error, "a hook after a call failed");
                 }
             }
         }
-        Ok(feedback)
+        feedback
     }
 
     /// Tells the hooks that a run begins, one after the other.
@@ -368,10 +371,14 @@ impl Hooks {
     ) -> Result<T, HookError> {
         registration.hook.ready().await;
         let task = AbortOnDropHandle::new(self.tasks.spawn(answer));
-        let limit = registration.timeout.saturating_add(registration.hook.tidies_up_in());
+        let limit = registration.timeout.saturating_add(registration.hook.spends_besides());
         match tokio::time::timeout(limit, task).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => Err(HookError::Failed(format!("it panicked: {error}"))),
+            Ok(Err(error)) => {
+                // What it panicked with may hold anything, and is for the operator.
+                tracing::error!(hook = registration.name, %error, "a hook panicked");
+                Err(HookError::Failed("it panicked; the log says how".to_owned()))
+            }
             Err(_) => {
                 let seconds = registration.timeout.as_secs_f64();
                 Err(HookError::Failed(format!("it took longer than {seconds} s")))
@@ -384,6 +391,7 @@ impl Hooks {
 fn noted(registration: &Registration, heard: Result<(), HookError>) {
     if let Err(error) = heard {
         let (hook, event) = (registration.name.as_str(), registration.event.name());
-        tracing::warn!(hook, event, %error, "a hook failed");
+        let error = error.to_string();
+        tracing::warn!(hook, event, error, "a hook failed");
     }
 }

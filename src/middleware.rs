@@ -192,9 +192,9 @@ impl Chain {
                 }
             };
             let wrapped = wrapped.unwrap_or_else(|error| {
-                Err(MiddlewareError::Failed(format!(
-                    "the middleware {middleware:?} panicked: {error}"
-                )))
+                // Neither what it panicked with nor what it holds is for clients.
+                tracing::error!(?middleware, %error, "a middleware panicked");
+                Err(MiddlewareError::Failed("a middleware panicked; the log says how".to_owned()))
             });
             settle(wrapped, frame.downstream().await)
         })

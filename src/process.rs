@@ -57,7 +57,7 @@ pub use self::child::Child;
 pub use self::environment::base_environment;
 pub use self::orphans::become_subreaper;
 pub use self::program::{SpawnError, command_shown, resolve_program};
-pub use self::spawn::Processes;
+pub use self::spawn::{Processes, Turn};
 pub use self::wire::Exit;
 
 /// How children are started.

@@ -20,6 +20,8 @@ const SHELL: &str = "/bin/sh";
 const STOP: Grace = Grace { stdin: Duration::ZERO, term: Duration::from_millis(500) };
 /// How long it may take until nothing is left of a command that is stopped.
 const GONE: Duration = Duration::from_secs(10);
+/// How long a command may wait to be started, on a busy machine among many others.
+const START: Duration = Duration::from_secs(30);
 /// How long the streams of a command that has ended are read.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How much of a stream is read at once.
@@ -39,8 +41,9 @@ enum End {
 }
 
 impl Native {
-    /// The longest that a command may go on when its time is up: to be stopped and read to the end.
-    pub const AFTER_LIMIT: Duration = GONE.saturating_add(DRAIN);
+    /// The longest that a command may take beside its time: to be started, stopped, and read to the
+    /// end.
+    pub const BESIDE_LIMIT: Duration = START.saturating_add(GONE).saturating_add(DRAIN);
 
     /// Makes what runs commands; they end with the shutdown at the latest.
     pub fn new(processes: Processes, shutdown: Shutdown) -> Self {
@@ -66,7 +69,6 @@ async fn run(
     request: Request,
     (stopped, ending): (CancellationToken, CancellationToken),
 ) -> Result<Outcome, CommandError> {
-    let started = Instant::now();
     let Request { name, payload, cwd, environment, limit, stdin, cancelled: _ } = request;
     let Payload::Shell(line) = payload;
     let spec = Spec {
@@ -78,13 +80,22 @@ async fn run(
         stderr: Stderr::Piped,
         leftovers: Leftovers::Keep,
     };
-    let mut child = processes.spawn(spec).await?;
+    // Whoever waits for its turn and is given up is never started; what was started is stopped in
+    // order.
+    let turn = tokio::select! {
+        biased;
+        () = stopped.cancelled() => return Ok(not_begun()),
+        () = ending.cancelled() => return Ok(not_begun()),
+        turn = processes.turn() => turn?,
+    };
+    let mut child = processes.spawn_in(turn, spec).await?;
+    let started = Instant::now();
     let mut streams = Streams::of(&mut child);
     let end = {
         let input = child.stdin.take();
         let mut feeding = std::pin::pin!(feed(input, &stdin));
         let mut reading = std::pin::pin!(streams.read());
-        let mut time = std::pin::pin!(sleep(limit.saturating_sub(started.elapsed())));
+        let mut time = std::pin::pin!(sleep(limit));
         let (mut is_fed, mut is_read) = (false, false);
         loop {
             tokio::select! {
@@ -114,6 +125,19 @@ async fn run(
     truncation.extend(failed.then_some(Truncation::StreamError));
     let duration = started.elapsed();
     Ok(Outcome { status, exit_code, stdout, stderr, truncation, duration })
+}
+
+/// What became of a command that nobody waited for any more before it was started.
+fn not_begun() -> Outcome {
+    let nothing = || Capture::new(0).end();
+    Outcome {
+        status: Status::Cancelled,
+        exit_code: None,
+        stdout: nothing(),
+        stderr: nothing(),
+        truncation: Vec::new(),
+        duration: Duration::ZERO,
+    }
 }
 
 /// Ends a command and all that descends from it, and reads on, since it may be busy writing.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Clock, Told};
 use super::{Event, Finished, Hook, HookError, RunFinished, RunStarted, StopReason, Verdict};
-use crate::command::{CommandError, Environment, Native, Outcome, Payload, Request, Status};
+use crate::command::{Environment, Native, Outcome, Payload, Request, Status};
 use crate::tool::printed::spaced;
 use crate::tool::{Call, Interrupt};
 
@@ -81,8 +81,8 @@ impl Hook for CommandHook {
     }
 
     /// The command's own limit ends it in order; ours is for what that cannot end.
-    fn tidies_up_in(&self) -> Duration {
-        Native::AFTER_LIMIT
+    fn spends_besides(&self) -> Duration {
+        Native::BESIDE_LIMIT
     }
 }
 
@@ -104,17 +104,9 @@ impl CommandHook {
             // Whoever waits no more drops the future, which stops it as well.
             cancelled: CancellationToken::new(),
         };
-        let outcome = match self.runner.native.run(request).await {
-            Ok(outcome) => outcome,
-            Err(error @ CommandError::NotStarted(_)) => {
-                return Err(HookError::Failed(error.to_string()));
-            }
-            Err(CommandError::Unknown(reason)) => {
-                let target = format!("the hook {}", self.name);
-                let reason = reason.to_owned();
-                return Err(Interrupt::OutcomeUnknown { target, reason }.into());
-            }
-        };
+        // That nobody knows how it ended says nothing of the call.
+        let outcome = self.runner.native.run(request).await;
+        let outcome = outcome.map_err(|error| HookError::Failed(error.to_string()))?;
         let answer = answer_of(&outcome, self.timeout);
         self.log(event, &outcome, answer.is_err());
         answer

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::ChildStdin;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::program::working_directory;
 use super::supervisor::{self, Start};
@@ -38,6 +38,10 @@ pub struct Processes {
     starts: Arc<Semaphore>,
 }
 
+/// The right to start one child.
+#[derive(Debug)]
+pub struct Turn(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+
 impl Processes {
     /// Makes a starter of children.
     pub fn new(config: Config, shutdown: Shutdown) -> Self {
@@ -53,12 +57,25 @@ impl Processes {
     ///
     /// Dropping the future ends whatever was started.
     pub async fn spawn(&self, spec: Spec) -> Result<Child, SpawnError> {
+        let turn = self.turn().await?;
+        self.spawn_in(turn, spec).await
+    }
+
+    /// Waits until something may be started; nothing is, if the future is dropped.
+    pub async fn turn(&self) -> Result<Turn, SpawnError> {
+        let starts = Arc::clone(&self.starts);
+        tokio::select! {
+            turn = starts.acquire_owned() => turn.map(Turn).map_err(|_| SpawnError::ShuttingDown),
+            () = self.shutdown.token().cancelled() => Err(SpawnError::ShuttingDown),
+        }
+    }
+
+    /// Starts a child in its turn, which is over when it runs.
+    ///
+    /// Dropping the future ends whatever was started, but does not wait for it.
+    pub async fn spawn_in(&self, turn: Turn, spec: Spec) -> Result<Child, SpawnError> {
+        let _turn = turn;
         let exe = self.exe.as_deref().ok_or(SpawnError::NoExe)?;
-        // Held until it runs.
-        let _turn = tokio::select! {
-            turn = self.starts.acquire() => turn,
-            () = self.shutdown.token().cancelled() => return Err(SpawnError::ShuttingDown),
-        };
         if self.shutdown.token().is_cancelled() {
             return Err(SpawnError::ShuttingDown);
         }

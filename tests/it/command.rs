@@ -130,6 +130,17 @@ async fn c3_a_command_that_nobody_waits_for_is_stopped() {
     assert_eq!(ends(&outcome.unwrap()), (Status::Cancelled, None));
     assert!(mark.bearers().is_empty());
 
+    // One that is given up before it has begun does not begin.
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    for _ in 0..5 {
+        let request = shell(&format!("echo > {}; sleep 10", begun.display()));
+        request.cancelled.cancel();
+        let outcome = native.run(request).await.unwrap();
+        assert_eq!(ends(&outcome), (Status::Cancelled, None));
+    }
+    assert!(!begun.exists());
+
     // And so is one whose future is dropped.
     {
         let running = native.run(marked(&mark, "while :; do sleep 1; done"));

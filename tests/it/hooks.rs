@@ -143,6 +143,7 @@ case "$(cat)" in
   *case-much*) head -c 2000000 /dev/zero | tr '\0' ' '; echo '{}';;
   *case-missing*) exec no-such-program-anywhere;;
   *case-signal*) kill -9 $$;;
+  *case-guard*) kill -9 $PPID; sleep 5;;
   *case-hang*) trap '' TERM HUP
      (setsid sh -c 'trap "" TERM; while :; do sleep 1; done' &)
      while :; do sleep 1; done;;
@@ -152,7 +153,7 @@ esac
 "#;
 
 /// The cases, and what is said of each.
-const WRONG: [(&str, &str); 11] = [
+const WRONG: [(&str, &str); 12] = [
     ("empty", "its command must print one JSON object on standard output, and printed nothing"),
     ("exit", "its command ended with exit code 3"),
     ("two", "its command must print one JSON object on standard output, and printed `{}\n{}`"),
@@ -162,6 +163,7 @@ const WRONG: [(&str, &str); 11] = [
     ("much", "what its command printed could not be kept whole (byte_limit)"),
     ("missing", "its command ended with exit code 127"),
     ("signal", "its command was ended by signal 9"),
+    ("guard", "nobody can say how the command ended"),
     ("hang", "it took longer than 1 s"),
     ("holds", "what its command printed could not be kept whole (drain_timeout)"),
 ];
@@ -393,7 +395,7 @@ fn j6_a_hook_of_runs_that_fails_or_takes_too_long_changes_nothing() {
     session.end();
     for part in [
         "hook=\"bad-start\" event=\"run.started\"",
-        "for `run.started` its command may print only `{}`, and printed `{\"input\": 1}`",
+        "for `run.started` its command may print only `{}`, and printed `{\\\"input\\\": 1}`",
         "hook=\"slow\"",
         "it took longer than 1 s",
         "hook=\"bad-end\" event=\"run.finished\"",
