@@ -28,8 +28,8 @@ use self::host::Host;
 pub use self::package::PACKAGE;
 pub use self::shelf::Shelf;
 use self::tool::PythonTool;
-use self::wire::Described;
 pub use self::wire::Factory;
+use self::wire::{About, Described};
 use crate::hook::Hook;
 use crate::middleware::Middleware;
 use crate::process::Processes;
@@ -183,8 +183,12 @@ impl Loaded {
             loaded.report(problem.function(), &problem.to_string(), place(&problem.place));
         }
         for about in described.tools {
-            let (name, place) = (about.name.clone(), place(&about.place));
-            match PythonTool::new(about, Arc::clone(host), shelf.clone()) {
+            let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
+            let (name, place) = (text("name"), place(&text("place")));
+            let tool = serde_json::from_value::<About>(about).map_err(|error| error.to_string());
+            let tool =
+                tool.and_then(|about| PythonTool::new(about, Arc::clone(host), shelf.clone()));
+            match tool {
                 Ok(tool) => loaded.tools.push((Arc::new(tool), place)),
                 Err(problem) => loaded.report(&name, &format!("{name}: {problem}"), place),
             }

@@ -153,7 +153,14 @@ impl Host {
         let hello =
             Hello { source, modules, path, functions, registrars, hooks, middleware, limit };
         worker.write(&hello).await;
-        match tokio::time::timeout(STARTUP, loaded).await {
+        let loaded = tokio::select! {
+            loaded = tokio::time::timeout(STARTUP, loaded) => loaded,
+            why = worker.lost() => {
+                child.stop(Grace::NONE).await;
+                return Err(Cause::from(format!("what {name} has loaded cannot be told: {why}")));
+            }
+        };
+        match loaded {
             Ok(Ok(described)) => Ok(Started { worker, child, described }),
             Ok(Err(_)) => {
                 let exit = child.wait().await;

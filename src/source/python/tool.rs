@@ -23,6 +23,15 @@ pub(super) struct PythonTool {
     shelf: Shelf,
 }
 
+/// Arguments that were checked.
+#[derive(Debug)]
+struct Checked {
+    /// As the caller gave them.
+    as_it_came: Arguments,
+    /// By what the interpreter has what it made of them.
+    by: Option<String>,
+}
+
 impl PythonTool {
     pub(super) fn new(about: About, host: Arc<Host>, shelf: Shelf) -> Result<Self, String> {
         let name = ToolName::parse(&about.name).map_err(|error| error.to_string())?;
@@ -80,7 +89,11 @@ impl PythonTool {
         }
         match answer {
             Answer::Said(said) => match (said.arguments, said.traits, said.failure) {
-                (Some(arguments), Some(traits), None) => Ok(Valid::new(arguments, traits.into())),
+                (seen, Some(traits), None) => {
+                    let shown = seen.unwrap_or_else(|| raw.clone());
+                    let checked = Checked { as_it_came: raw, by: said.checked };
+                    Ok(Valid::new(shown, traits.into()).with_payload(checked))
+                }
                 (_, _, Some(failed)) => Err((*failed).into()),
                 _ => Err(unknown()),
             },
@@ -108,7 +121,12 @@ impl Tool for PythonTool {
     }
     async fn run(&self, call: &Valid, cx: &CallContext) -> Result<ToolResult, Interrupt> {
         let tool = self.definition.name.as_str();
-        let ask = Ask::Run { tool, arguments: &call.arguments, context: Context::of(cx, tool) };
+        // What was made of arguments cannot be made of what is shown of them.
+        let (arguments, checked) = match call.payload::<Checked>() {
+            Some(Checked { as_it_came, by }) => (as_it_came, by.as_deref()),
+            None => (&call.arguments, None),
+        };
+        let ask = Ask::Run { tool, arguments, checked, context: Context::of(cx, tool) };
         let answer = tokio::select! {
             answer = self.host.ask(ask) => answer,
             // Dropping the question gives it up.

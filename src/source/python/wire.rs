@@ -45,7 +45,7 @@ pub struct Factory {
 #[serde(tag = "do", rename_all = "lowercase")]
 pub(super) enum Ask<'a> {
     Validate { tool: &'a str, arguments: &'a Arguments },
-    Run { tool: &'a str, arguments: &'a Arguments, context: Context<'a> },
+    Run { tool: &'a str, arguments: &'a Arguments, checked: Option<&'a str>, context: Context<'a> },
     Hook { hook: usize, event: &'a Told<'a> },
     Wrap { middleware: usize, call: Called<'a> },
     Resume { result: Value, raised: bool },
@@ -102,16 +102,33 @@ pub(super) struct Said {
     /// What it begins to load.
     pub(super) loading: Option<String>,
     pub(super) arguments: Option<Arguments>,
+    /// By what a call has what was made of its arguments.
+    pub(super) checked: Option<String>,
+    pub(super) alive: Option<Alive>,
     pub(super) traits: Option<Traits>,
     pub(super) result: Option<Box<Result>>,
     pub(super) failure: Option<Box<Failed>>,
     pub(super) described: Option<Box<Described>>,
 }
 
+/// That its requests are read, whether or not they get on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Alive {
+    /// The request that it is at.
+    pub(super) runs: Option<u64>,
+}
+
+/// What can be read of an answer that cannot be read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Unreadable {
+    pub(super) id: u64,
+}
+
 /// What it has loaded.
 #[derive(Debug, Deserialize)]
 pub(super) struct Described {
-    pub(super) tools: Vec<About>,
+    /// Each an [`About`], to be read by itself: one that is none costs no other.
+    pub(super) tools: Vec<Value>,
     pub(super) problems: Vec<Problem>,
     pub(super) python: String,
     pub(super) iris: String,
@@ -132,8 +149,6 @@ pub(super) struct About {
     pub(super) preview_mode: String,
     pub(super) context_retention: String,
     pub(super) metadata: Map<String, Value>,
-    /// Where it stands in the agent file: its path there.
-    pub(super) place: String,
 }
 
 /// Something that could not be loaded.
@@ -172,6 +187,13 @@ pub(super) struct Failed {
     retryable: bool,
     #[serde(default)]
     details: Map<String, Value>,
+}
+
+impl Failed {
+    /// Makes one that only says something.
+    pub(super) fn of(message: String) -> Self {
+        Self { code: String::new(), message, retryable: false, details: Map::new() }
+    }
 }
 
 /// What a call came to.
@@ -291,8 +313,11 @@ fn block(block: &Value) -> Option<Block> {
     let of = |object: &Value, keys: &[&str]| {
         keys.iter().find_map(|key| object.get(key)?.as_str().map(str::to_owned))
     };
-    if let Some(text) = of(block, &["text"]) {
+    if let Some(text) = block.as_str().map(str::to_owned).or_else(|| of(block, &["text"])) {
         return Some(Block::Text(text));
+    }
+    if let Some(kind) = of(block, &["type"]).filter(|kind| kind != "image") {
+        return Some(Block::Text(format!("a block of type `{kind}`, which no tool here can give")));
     }
     let source = block.get("source").unwrap_or(block);
     let data = of(source, &["data"])?;

@@ -5,15 +5,17 @@ and standard output is standard error by the time a tool is loaded, so nothing t
 reads or forks gets between. First comes what it is to load, and back come {"loading"} before each of it
 and {"described"} in the end. What is written then is answered by number:
 
-    -> {"id", "do": "validate", "tool", "arguments"}    <- {"id", "arguments", "traits"} | {"id", "failure"}
-    -> {"id", "do": "run", "tool", "arguments", "context"}
+    -> {"id", "do": "validate", "tool", "arguments"}
+                            <- {"id", "arguments", "traits", "checked"} | {"id", "failure"}
+    -> {"id", "do": "run", "tool", "arguments", "checked", "context"}
                             <- {"id", "started"}, then {"id", "result"} | {"id", "failure"}
+                            the arguments are those that were checked, as they came
     -> {"id", "do": "hook", "hook", "event"}            <- {"id", "started"}, then {"id", "verdict"} | {"id", "failure"}
     -> {"id", "do": "wrap", "middleware", "call"}       <- {"id", "started"}, then, at most once, {"id", "next"}
     -> {"id", "do": "resume", "result", "raised"}          what the rest of the chain came to; and in the end
                             <- {"id", "result"} | {"id", "kept": true} | {"id", "failure"}
                             | {"id", "kept": true, "metadata", "stats"}
-    -> {"id", "do": "ping"}                             <- {"id"}
+    -> {"id", "do": "ping"}                             <- {"id", "alive": {"runs"}} at once, {"id"} by the loops
     -> {"id", "do": "cancel"}                           what has this number; it is answered all the same
 """
 
@@ -33,6 +35,7 @@ import math
 import os
 import queue
 import re
+import secrets
 import sys
 import threading
 import traceback
@@ -44,9 +47,11 @@ NOT_THEIRS = ("/asyncio/", "/importlib/", "/concurrent/futures/", "/pydantic/")
 THREADS = 32
 CHECKS = 8
 SESSIONS = 1_000
+CHECKED = 1_000
 OURS = "iris_mcp_shipped"
 LONGEST = 20_000
 CALL = contextvars.ContextVar("the signal of the call that runs", default=None)
+LONG_NUMBER = re.compile(r"\d{19}")
 CANCELLED = {"code": "CANCELLED", "message": "the call was cancelled"}
 
 
@@ -74,7 +79,9 @@ def encoded(message):
     try:
         text = json.dumps(message, allow_nan=False, **written)
     except ValueError:
-        text = json.dumps(finite(message), **written)
+        text = json.dumps(readable(message), **written)
+    if LONG_NUMBER.search(text):
+        text = json.dumps(readable(message), **written)
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -83,13 +90,23 @@ def encoded(message):
     return data + b"\n"
 
 
-def finite(value):
-    """Copies a value, and leaves out the numbers that JSON does not have."""
+def readable(value):
+    """Copies a value, without the numbers that JSON lacks, and with those that are long as texts."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
+        return digits(value)
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: readable(item) for key, item in value.items()}
+    return [readable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def digits(number):
+    """Writes a number; one that Python itself does not write, in hexadecimal."""
+    try:
+        return str(number)
+    except ValueError:
+        return hex(number)
 
 
 class Line:
@@ -235,7 +252,11 @@ def text_of(error):
         wrong = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
         return "; ".join(f"{where}: {what}" if where else what for where, what in wrong)
     except Exception:
+        pass
+    try:
         return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__
 
 
 def problem(place, reference, error):
@@ -250,8 +271,9 @@ def problem(place, reference, error):
 
 def print_error(error):
     """Writes an exception to the log; one that is very long, in part."""
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    print(text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}\n[...]\n{text[-LONGEST:]}", file=sys.stderr)
+    with contextlib.suppress(Exception):
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        print(text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}\n[...]\n{text[-LONGEST:]}", file=sys.stderr)
 
 
 def code_of(error):
@@ -268,6 +290,14 @@ def coded(text, group):
 
 
 def failure_of(error, group=""):
+    """Makes the failure that an exception is, whatever it is made of."""
+    try:
+        return failure_in_full(error, group)
+    except Exception:
+        return {"code": "EXECUTION_ERROR", "message": type(error).__name__, "details": {}}
+
+
+def failure_in_full(error, group):
     """Makes the failure that an exception is, with the frames of whoever raised the first one."""
     cause = error.__cause__ or error
     print_error(error)
@@ -336,6 +366,9 @@ class Worker:
         self.frames = {}
         self.calls = {}
         self.read_states = OrderedDict()
+        # What was made of arguments, until the call that they were checked for takes it.
+        self.checked = OrderedDict()
+        self.own = secrets.token_hex(8)
 
     def load(self):
         """Loads everything; what cannot be is told with its reference, and the rest stays."""
@@ -353,6 +386,7 @@ class Worker:
                 try:
                     self.line.send_now({"loading": f"{place}: `{reference}`"})
                     target = referred(reference)
+                    leave_if_forked()
                     if kind == "registrars":
                         if inspect.iscoroutine(registered := target(recorder)):
                             registered.close()
@@ -408,9 +442,14 @@ class Worker:
         ended = self.loop.create_future()
 
         def read():
-            for data in self.line.input:
-                self.take(json.loads(data))
-            self.loop.call_soon_threadsafe(ended.set_result, None)
+            try:
+                for data in self.line.input:
+                    self.take(json.loads(data))
+                self.loop.call_soon_threadsafe(ended.set_result, None)
+            except BaseException as error:
+                # Whoever reads no more answers nobody.
+                print_error(error)
+                os._exit(1)
 
         for name, target in (("requests", read), ("threads", self.beside.run_forever)):
             threading.Thread(target=target, name=f"iris-mcp {name}", daemon=True).start()
@@ -428,8 +467,10 @@ class Worker:
         """Takes a request, on the thread that reads them: nothing here may take long."""
         number, do = message["id"], message["do"]
         if do == "ping":
-            # Whether the loop goes on is what the gateway wants to know.
-            self.loop.call_soon_threadsafe(self.line.send, {"id": number})
+            # Whether the loops go on is what the gateway wants to know, and what keeps one from it.
+            self.line.send({"id": number, "alive": {"runs": self.runs()}})
+            on = functools.partial(self.beside.call_soon_threadsafe, self.line.send, {"id": number})
+            self.loop.call_soon_threadsafe(on)
         elif do == "cancel":
             loop, signal = self.running.get(number, (self.loop, None))
             if signal is not None:
@@ -447,8 +488,21 @@ class Worker:
             self.running[number] = (loop, signal)
             loop.call_soon_threadsafe(self.begin, message, loop, signal)
 
+    def runs(self):
+        """Returns the number of the request that one of the loops is at, if it is at any."""
+        for loop in (self.loop, self.beside):
+            with contextlib.suppress(Exception):
+                task = asyncio.current_task(loop)
+                for number, (_, signal) in list(self.running.items()):
+                    if task is not None and signal.task is task:
+                        return number
+        return None
+
     def has_thread(self, name):
-        return self.tools[name].definition.metadata.get("execution_mode") == "thread"
+        """Whether a thread of its own runs the body: one with a body of another kind says so in vain."""
+        tool = self.tools.get(name)
+        own = getattr(type(tool), "arun", None) is self.kit.CallableTool.arun
+        return own and tool.definition.metadata.get("execution_mode") == "thread"
 
     def begin(self, message, loop, signal):
         body = {"run": self.run, "hook": self.hook, "wrap": self.wrap}[message["do"]]
@@ -483,8 +537,18 @@ class Worker:
     def validate(self, message):
         tool = self.tools[message["tool"]]
         params = tool.validate_input(message["arguments"])
-        seen = plain(params)
+        try:
+            seen = plain(params)
+        except Exception:
+            # Not everything that can be used can be shown.
+            seen = None
+        checked = f"{self.own}-{message['id']}"
+        self.checked[checked] = params
+        if len(self.checked) > CHECKED:
+            with contextlib.suppress(KeyError):
+                self.checked.popitem(last=False)
         return {
+            "checked": checked,
             "arguments": seen if isinstance(seen, dict) else message["arguments"],
             "traits": {
                 "read_only": bool(tool.is_read_only(params)),
@@ -496,6 +560,7 @@ class Worker:
 
     async def settled(self, message, signal, body):
         """Runs what a message asks for and answers it, whatever happens."""
+        CALL.set(signal)
         try:
             reply = await body(message, signal)
         except BaseException as error:
@@ -509,9 +574,13 @@ class Worker:
         self.line.send({"id": message["id"], **reply})
 
     async def run(self, message, signal):
-        CALL.set(signal)
-        tool = self.tools[message["tool"]]
-        params = self.parsed(tool, message["arguments"])
+        tool = self.tools.get(message["tool"])
+        if tool is None:
+            raise LookupError(f"{message['tool']} was there and is no more: its code was loaded anew since")
+        params = self.checked.pop(message.get("checked"), MISSING)
+        if params is MISSING:
+            # Another interpreter has checked them.
+            params = tool.validate_input(message["arguments"])
         context = self.context(message["context"], signal)
         # From here on nobody can know what was done, so it is said before anything is.
         signal.begins = functools.partial(self.line.send_now, {"id": message["id"], "started": True})
@@ -521,14 +590,6 @@ class Worker:
         if not isinstance(result, self.kit.ToolResult):
             raise TypeError(f"arun of a tool returns a ToolResult, and not {result!r}"[:500])
         return {"result": plain(result)}
-
-    @staticmethod
-    def parsed(tool, arguments):
-        """Makes the typed arguments once more of what was checked, presets among it."""
-        if hasattr(tool, "parse"):
-            return tool.parse(arguments)
-        preset = getattr(tool, "preset_kwargs", {})
-        return tool.validate_input({key: value for key, value in arguments.items() if key not in preset})
 
     async def hook(self, message, signal):
         handler = self.loaded(self.hooks, message["hook"])
@@ -611,6 +672,7 @@ class Worker:
         return self.read_states.get(session)
 
 
+MISSING = object()
 SAID = ("content", "is_error", "error", "data", "artifact")
 
 
@@ -643,8 +705,16 @@ class Frame:
         return self.result
 
     def resume(self, message):
-        if not self.rest.done():
-            self.rest.set_result(message)
+        def set_result():
+            if not self.rest.done():
+                self.rest.set_result(message)
+
+        # It may be waited for on a loop of the middleware's own.
+        loop = self.rest.get_loop()
+        if loop is asyncio.get_running_loop():
+            return set_result()
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(set_result)
 
     def reply(self, result):
         if self.wrong is not None:
@@ -758,12 +828,24 @@ class Threads(concurrent.futures.ThreadPoolExecutor):
     def give_up_if_all_are_stuck(self):
         stuck = sum(signal is not None and signal.requested for signal in list(self.busy.values()))
         if stuck >= self.count:
-            print(f"all {stuck} threads are busy with calls that were given up", file=sys.stderr, flush=True)
-            os._exit(1)
+            try:
+                print(f"all {stuck} threads are busy with calls that were given up", file=sys.stderr, flush=True)
+            finally:
+                os._exit(1)
 
 
 def main(hello):
     line = Line(hello["limit"])
     worker = Worker(line, hello)
     worker.load()
-    asyncio.run(worker.serve())
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(worker.serve())
+    except BaseException as error:
+        # User code has ended the loop. What it still runs must not look as if it went on.
+        print_error(error)
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(1)

@@ -1,6 +1,6 @@
 //! One running interpreter: requests by number, and what becomes of them when it ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,11 +11,14 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::wire::{Ask, Described, Said};
+use super::wire::{Alive, Ask, Described, Failed, Said, Unreadable};
 use crate::lines::{Line, Lines};
 
 /// How long an interpreter that is not busy takes to answer at most.
 const PONG: Duration = Duration::from_secs(2);
+
+/// How often in a row one may be silent before it is ended, whoever may be at work in it.
+const SILENCES: usize = 5;
 
 /// How many lines may wait to be written.
 const LINES: usize = 64;
@@ -33,6 +36,8 @@ pub(super) struct Worker {
     ended: CancellationToken,
     /// Cancelled when it is to be ended.
     condemned: CancellationToken,
+    /// Cancelled when it has said what nobody knows, and what was wrong with that.
+    lost: (CancellationToken, Mutex<String>),
 }
 
 /// The requests that have no answer yet.
@@ -41,6 +46,8 @@ struct Waiting {
     requests: BTreeMap<u64, Request>,
     /// In which order bodies have begun.
     begun: u64,
+    /// The requests that nobody waits for any more.
+    given_up: BTreeSet<u64>,
     over: bool,
 }
 
@@ -51,6 +58,18 @@ struct Request {
     begun: Option<u64>,
     /// Told when it wants the rest of its chain to run.
     next: Arc<Notify>,
+    /// Of a ping: that it was read.
+    read: Option<Alive>,
+}
+
+/// How an interpreter is.
+enum Pulse {
+    /// What it is asked gets on.
+    Goes,
+    /// It reads and does not get on, since this request is at work.
+    Blocked { by: Option<u64> },
+    /// Nothing of it runs but one body.
+    Silent,
 }
 
 /// What became of a request.
@@ -77,15 +96,16 @@ pub(super) struct Asked {
 impl Worker {
     pub(super) fn new(input: ChildStdin, tasks: &TaskTracker) -> Arc<Self> {
         let (sender, lines) = mpsc::channel(LINES);
-        let ended = CancellationToken::new();
-        drop(tasks.spawn(write_all(input, lines, ended.clone())));
+        let (ended, condemned) = (CancellationToken::new(), CancellationToken::new());
+        drop(tasks.spawn(write_all(input, lines, (ended.clone(), condemned.clone()))));
         Arc::new(Self {
             input: sender,
             waiting: Mutex::default(),
             loading: Mutex::default(),
             next: AtomicU64::new(1),
             ended,
-            condemned: CancellationToken::new(),
+            condemned,
+            lost: Default::default(),
         })
     }
 
@@ -113,7 +133,7 @@ impl Worker {
         let (mut lines, mut loaded) = (Lines::new(output, limit), Some(loaded));
         while let Ok(Some(line)) = lines.next().await {
             let Line::Whole(line) = line else {
-                self.lost_track(&"a line is too long");
+                self.lost_track(&"a line has more bytes than limits.max_message_bytes allows");
                 continue;
             };
             match serde_json::from_slice::<Said>(&line) {
@@ -127,7 +147,7 @@ impl Worker {
                     *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = loading;
                 }
                 Ok(said) => self.heard(said),
-                Err(error) => self.lost_track(&error),
+                Err(error) => self.unreadable(&line, &error),
             }
         }
         let requests = {
@@ -141,9 +161,24 @@ impl Worker {
         }
     }
 
+    /// Answers the request whose answer cannot be read, as what a body returns may make it.
+    fn unreadable(&self, line: &[u8], error: &serde_json::Error) {
+        let Ok(Unreadable { id }) = serde_json::from_slice(line) else {
+            return self.lost_track(error);
+        };
+        let message = format!("what came of it cannot be handed on: {error}");
+        self.heard(Said {
+            id: Some(id),
+            failure: Some(Box::new(Failed::of(message))),
+            ..Said::default()
+        });
+    }
+
     /// Ends it: nobody knows which request would wait for its answer for ever.
     fn lost_track(&self, why: &dyn std::fmt::Display) {
         tracing::error!(error = %why, "the Python interpreter said what nobody knows and is ended");
+        *self.lost.1.lock().unwrap_or_else(PoisonError::into_inner) = why.to_string();
+        self.lost.0.cancel();
         self.condemned.cancel();
     }
 
@@ -155,6 +190,12 @@ impl Worker {
             let begun = waiting.begun;
             if let Some(request) = waiting.requests.get_mut(&id) {
                 request.begun = Some(begun);
+            }
+            return;
+        }
+        if said.alive.is_some() {
+            if let Some(request) = waiting.requests.get_mut(&id) {
+                request.read = said.alive;
             }
             return;
         }
@@ -187,26 +228,48 @@ impl Worker {
         Some(asked)
     }
 
-    /// Gives a request up, and ends the interpreter if that request is what blocks it.
+    /// Gives a request up, and ends the interpreter if one that was given up is what blocks it.
     async fn give_up(self: Arc<Self>, id: u64) {
-        let mut told = false;
+        self.waiting().given_up.insert(id);
+        if self.blocks_while_given_up(id).await {
+            tracing::warn!("a Python tool does not let go; its interpreter is ended");
+            self.condemned.cancel();
+        }
+        self.waiting().given_up.remove(&id);
+    }
+
+    async fn blocks_while_given_up(self: &Arc<Self>, id: u64) -> bool {
+        let (mut told, mut silences) = (false, 0);
         while self.is_waiting(id) && !self.ended.is_cancelled() {
             if !told {
                 // One that is blocked reads nothing, and then there may be no room for a line.
                 let cancel = Numbered { id, ask: Ask::Cancel };
                 told = tokio::time::timeout(PONG, self.write(&cancel)).await.is_ok();
             }
-            if told && self.pongs().await {
-                tokio::time::sleep(PONG).await;
-            } else if self.is_newest(id) {
-                tracing::warn!("a Python tool does not let go; its interpreter is ended");
-                self.condemned.cancel();
-                return;
+            match if told { self.pulse().await } else { Pulse::Silent } {
+                Pulse::Goes => {
+                    silences = 0;
+                    tokio::time::sleep(PONG).await;
+                }
+                Pulse::Blocked { by: Some(by) } if self.waiting().given_up.contains(&by) => {
+                    return true;
+                }
+                // It is at a call that somebody waits for.
+                Pulse::Blocked { by: Some(_) } => silences = 0,
+                Pulse::Blocked { by: None } if self.is_newest(id) => return true,
+                Pulse::Blocked { by: None } => {}
+                Pulse::Silent => {
+                    silences += 1;
+                    if self.is_newest(id) || silences >= SILENCES {
+                        return true;
+                    }
+                }
             }
         }
+        false
     }
 
-    async fn pongs(self: &Arc<Self>) -> bool {
+    async fn pulse(self: &Arc<Self>) -> Pulse {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (request, answer, _) = Request::new();
         self.waiting().requests.insert(id, request);
@@ -214,9 +277,13 @@ impl Worker {
             self.write(&Numbered { id, ask: Ask::Ping }).await;
             answer.await.is_ok()
         };
-        let pong = tokio::time::timeout(PONG, ping).await.is_ok();
-        self.waiting().requests.remove(&id);
-        pong
+        let goes = tokio::time::timeout(PONG, ping).await.is_ok();
+        let request = self.waiting().requests.remove(&id);
+        match request.and_then(|request| request.read) {
+            _ if goes => Pulse::Goes,
+            Some(Alive { runs }) => Pulse::Blocked { by: runs },
+            None => Pulse::Silent,
+        }
     }
 
     fn is_waiting(&self, id: u64) -> bool {
@@ -233,6 +300,12 @@ impl Worker {
     /// Returns what it loads, or loaded last.
     pub(super) fn loading(&self) -> String {
         self.loading.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until it has said what nobody knows, and returns what was wrong with that.
+    pub(super) async fn lost(&self) -> String {
+        self.lost.0.cancelled().await;
+        self.lost.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn ended(&self) -> &CancellationToken {
@@ -252,7 +325,7 @@ impl Worker {
 async fn write_all(
     mut input: ChildStdin,
     mut lines: mpsc::Receiver<Vec<u8>>,
-    ended: CancellationToken,
+    (ended, condemned): (CancellationToken, CancellationToken),
 ) {
     loop {
         let line = tokio::select! {
@@ -261,7 +334,8 @@ async fn write_all(
         };
         let Some(line) = line else { return };
         if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
-            return;
+            // One that takes nothing more in answers nothing more.
+            return condemned.cancel();
         }
     }
 }
@@ -277,7 +351,7 @@ impl Request {
     fn new() -> (Self, oneshot::Receiver<Answer>, Arc<Notify>) {
         let (answer, receiver) = oneshot::channel();
         let next = Arc::new(Notify::new());
-        (Self { answer, begun: None, next: Arc::clone(&next) }, receiver, next)
+        (Self { answer, begun: None, next: Arc::clone(&next), read: None }, receiver, next)
     }
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic.fields import FieldInfo
 
 from .exceptions import (
     IrisToolExecutionError,
@@ -354,7 +355,10 @@ def _input_model(function: Callable[..., Any], preset: Iterable[str]) -> type[Ba
         if name not in hints:
             raise IrisToolValidationError("each parameter of a tool's function has an annotation", parameter=name)
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[name] = (hints[name], Field(default, description=texts.get(name)))
+        if not isinstance(default, FieldInfo):
+            # What an annotation says of itself stands where the docstring says nothing.
+            default = Field(default, **({"description": texts[name]} if name in texts else {}))
+        fields[name] = (hints[name], default)
     title = function.__name__.replace("_", " ").title().replace(" ", "") + "ToolInput"
     return create_model(title, **fields)
 
