@@ -3,6 +3,7 @@
 mod extensions;
 mod faults;
 mod fidelity;
+mod odd;
 
 use std::time::Duration;
 
