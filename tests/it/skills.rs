@@ -274,6 +274,31 @@ fn what_changes_on_disk_is_told_and_seen_in_both_eras() {
 }
 
 #[test]
+fn a_skill_that_grows_too_large_is_in_no_list_any_more() {
+    let home = filled();
+    let mut session = Session::start(&arguments(&home, &[]));
+    session.initialize();
+    let both = ["skill://pdf/SKILL.md", "skill://review-python/SKILL.md"];
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both);
+    for number in 0..520 {
+        put(&home, &format!("pdf/ref/{number}"), "");
+    }
+    // That something is in the log is known before a client is told.
+    eventually("it is noticed", || session.said().contains("more than 512 files"));
+    wait_for(&mut session, RESOURCES);
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both[1..]);
+    let listed = session.request("skills/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["skills"]), both[1..]);
+    assert!(text(&session.call("load_skill", &json!({"name": "pdf"}))).contains("How to pdf."));
+    fs::remove_dir_all(home.file("workspace/skills/pdf/ref")).unwrap();
+    wait_for(&mut session, RESOURCES);
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both);
+}
+
+#[test]
 fn skills_that_are_off_are_nowhere() {
     let home = filled();
     let agent = "permissions: {workspace: workspace}\nskills: {root: skills}\n";
