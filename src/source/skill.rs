@@ -19,6 +19,7 @@ mod relay;
 mod scan;
 mod stock;
 mod text;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -233,6 +234,7 @@ impl Keeper {
         if self.resources.look(&self.stock) {
             self.announce(&self.stock.found());
         }
+        changed.extend(self.stock.watched().changed(&self.stock));
         for uri in changed {
             let params = Map::from_iter([("uri".to_owned(), Value::from(uri.as_str()))]);
             self.registry.events().tell(Event::Updated {

@@ -200,7 +200,7 @@ fn said(skill: &Skill, file: &SkillFile, read: &text::Read) -> Result<FrontMatte
 }
 
 /// Returns the digest and size of a file; those that are known hold while its stamp does.
-fn reckon(stock: &Stock, file: &SkillFile) -> Result<Reckoned, Unpublished> {
+pub(super) fn reckon(stock: &Stock, file: &SkillFile) -> Result<Reckoned, Unpublished> {
     let path = file.path.absolute().to_owned();
     if let Some(known) = stock.reckoned(&path, file.stamp) {
         return Ok(known);

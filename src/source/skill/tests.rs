@@ -236,8 +236,6 @@ async fn what_is_asked_is_answered_and_what_is_not_there_is_refused() {
     ] {
         assert_eq!(asked(method, uri).await, Err(code), "{method} {uri}");
     }
-    assert!(relay.watch("skill://a/SKILL.md", &cx()).await.is_ok());
-    assert!(relay.watch("file:///x", &cx()).await.is_err());
 }
 
 /// Looks until something is so.
@@ -289,6 +287,56 @@ async fn a_skill_that_cannot_be_published_is_in_no_list_also_where_it_becomes_so
     large.set_len(0).unwrap();
     let there = looked(&mut bench, |there| codes(there).is_empty());
     assert_eq!(listed(&there).len(), 3);
+}
+
+#[tokio::test]
+async fn changes_of_watched_files_are_told_and_what_is_not_there_is_not_watched() {
+    let mut bench = Bench::new(&[], ALL);
+    bench.home.skill("a");
+    bench.home.skill("b");
+    bench.home.write("skills/a/sub/x", "1");
+    bench.home.write("skills/a/y", "1");
+    bench.home.write("skills/b/x", "1");
+    bench.home.write("skills/odd/SKILL.md", "---\nname: other\ndescription: d\n---\n");
+    let relay = bench.look().sources()[0].relay.clone().unwrap();
+    for none in
+        ["skill://a/none", "skill://none/x", "skill://a/sub", "skill://odd/SKILL.md", "file:///x"]
+    {
+        let refused = relay.watch(none, &cx()).await.unwrap_err();
+        assert_eq!(refused.code, -32_002, "{none}");
+    }
+    let _text = relay.watch("skill://a/SKILL.md", &cx()).await.unwrap();
+    let first = relay.watch("skill://a/sub/x", &cx()).await.unwrap();
+    let second = relay.watch("skill://a/sub/x", &cx()).await.unwrap();
+    let _other = relay.watch("skill://b/x", &cx()).await.unwrap();
+    let mut events = bench.registry.events().listen();
+    let mut told = |bench: &mut Bench| {
+        bench.look();
+        let events = std::iter::from_fn(|| events.try_recv().ok());
+        let uris = events.map(|event| match &*event {
+            Event::Updated { uri, .. } => uri.clone(),
+            event @ Event::Log { .. } => panic!("{event:?}"),
+        });
+        uris.collect::<Vec<String>>()
+    };
+    assert!(told(&mut bench).is_empty());
+    bench.home.write("skills/a/sub/x", "2");
+    bench.home.write("skills/a/y", "2");
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    // Written at once, perhaps in the same moment, and with the same size.
+    bench.home.write("skills/a/sub/x", "3");
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    bench.home.write("skills/a/sub/x", "3");
+    assert!(told(&mut bench).is_empty(), "the same bytes are no change");
+    drop(first);
+    fs::remove_dir_all(bench.home.path("skills/a/sub")).unwrap();
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    bench.home.write("skills/a/sub/x", "3");
+    fs::remove_dir_all(bench.home.path("skills/b")).unwrap();
+    assert_eq!(told(&mut bench), ["skill://a/sub/x", "skill://b/x"]);
+    drop(second);
+    bench.home.write("skills/a/sub/x", "4");
+    assert!(told(&mut bench).is_empty());
 }
 
 #[test]
