@@ -15,6 +15,7 @@ pub mod walk;
 
 mod lock;
 mod real_path;
+mod unlinked;
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -284,6 +285,11 @@ impl OpenFile {
     /// Returns what was seen of the file when it was opened.
     pub fn observation(&self) -> Observation {
         self.observation
+    }
+
+    /// Returns the stamp of the very file that is open, as it is now.
+    pub fn stamp(&self) -> io::Result<Stamp> {
+        Ok(Stamp::of(&self.file.metadata()?))
     }
 }
 

@@ -14,6 +14,7 @@ use super::caller::Caller;
 use super::page::Page;
 use super::relayed::{Passed, Retry};
 use super::relays::{owner, shaped};
+use crate::shutdown::beside_others;
 
 impl Gateway {
     /// Answers `skills/list`.
@@ -28,7 +29,7 @@ impl Gateway {
             let answer = self.ask("skills/list", (source, Map::new()), &caller, context).await?;
             skills.extend(entries(answer, "skills"));
         }
-        page("skills", &skills, cursor, &caller)
+        beside_others(|| page("skills", &skills, cursor, &caller))
     }
 
     /// Answers `skills/get`.
@@ -51,7 +52,8 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller("resources/directory/read", context);
         let answer = self.first("resources/directory/read", uri, &caller, context).await?;
-        page("resources", &entries(answer, "resources"), cursor, &caller)
+        let children = entries(answer, "resources");
+        beside_others(|| page("resources", &children, cursor, &caller))
     }
 
     fn skilled(&self) -> Vec<usize> {

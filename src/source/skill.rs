@@ -14,10 +14,12 @@ mod catalog;
 mod files;
 mod front_matter;
 mod load;
+mod published;
 mod relay;
 mod scan;
 mod stock;
 mod text;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,11 +30,12 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use self::load::LoadSkill;
+use self::published::Published;
 use self::relay::SkillRelay;
 use self::scan::{Found, Scanner, Skill};
 use self::stock::Stock;
 use crate::registry::diagnostic::{Severity, Stage};
-use crate::registry::{Cause, Diagnostic, Publication, Publisher, Registry, State};
+use crate::registry::{Cause, Diagnostic, NameConflict, Publication, Publisher, Registry, State};
 use crate::relay::{Event, Offers, Relay};
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
@@ -127,6 +130,8 @@ struct Keeper {
     publisher: Publisher,
     /// The tool that was published last.
     tool: Option<Arc<dyn Tool>>,
+    /// Which skills are resources, as far as any are.
+    resources: Published,
     /// What was told already.
     told: Vec<Diagnostic>,
     /// What answers for skills as resources, if anything does.
@@ -209,27 +214,28 @@ impl Keeper {
         let relay = ways
             .resources
             .then(|| -> Arc<dyn Relay> { Arc::new(SkillRelay::new(Arc::clone(&stock))) });
-        let (tool, told) = (None, Vec::new());
-        Self { scanner, stock, require, ways, registry, publisher, tool, told, relay }
+        let (tool, told, resources) = (None, Vec::new(), Published::default());
+        Self { scanner, stock, require, ways, registry, publisher, tool, resources, told, relay }
     }
 
-    /// Publishes what is there if it is another than before, and tells of changed texts.
+    /// Publishes what is there if it is another than before, and tells of changed files.
     fn look(&mut self) {
         let (now, before) = (self.scanner.scan(), self.stock.found());
-        if now == *before {
+        let mut changed = Vec::new();
+        if now != *before {
+            changed = changed_texts(&before, &now);
+            let skills: Vec<&str> = now.skills.iter().map(|skill| skill.name.as_str()).collect();
+            tracing::info!(?skills, "the skills have changed");
+            self.publish(now);
+        }
+        if !self.ways.resources {
             return;
         }
-        let digests: BTreeMap<&str, &str> =
-            before.skills.iter().map(|it| (it.name.as_str(), it.digest.as_str())).collect();
-        let is_changed = |skill: &&Arc<Skill>| {
-            digests.get(skill.name.as_str()).is_some_and(|before| *before != skill.digest)
-        };
-        let changed: Vec<String> =
-            now.skills.iter().filter(is_changed).map(|skill| files::uri(&skill.name)).collect();
-        let skills: Vec<&str> = now.skills.iter().map(|skill| skill.name.as_str()).collect();
-        tracing::info!(?skills, "the skills have changed");
-        self.publish(now);
-        for uri in changed.into_iter().filter(|_| self.ways.resources) {
+        if self.resources.look(&self.stock) {
+            self.announce(&self.stock.found());
+        }
+        changed.extend(self.stock.watched().changed(&self.stock));
+        for uri in changed {
             let params = Map::from_iter([("uri".to_owned(), Value::from(uri.as_str()))]);
             self.registry.events().tell(Event::Updated {
                 source: SOURCE.to_owned(),
@@ -244,16 +250,21 @@ impl Keeper {
         let found = Arc::new(found);
         self.stock.put(Arc::clone(&found));
         self.describe(&found.skills);
-        let mut diagnostics = found.diagnostics.clone();
         if self.ways.resources {
-            diagnostics.extend(found.skills.iter().filter_map(|skill| self.unpublished(skill)));
+            self.resources.renew(&self.stock, &found.skills);
         }
+        self.announce(&found);
+    }
+
+    fn announce(&mut self, found: &Found) {
+        let mut diagnostics = found.diagnostics.clone();
+        diagnostics.extend(found.skills.iter().filter_map(|skill| self.unpublished(skill)));
         for diagnostic in diagnostics.iter().filter(|it| !self.told.contains(it)) {
             tracing::warn!("{diagnostic}");
         }
         self.told.clone_from(&diagnostics);
         let publication = Publication {
-            state: self.missing(&found).map_or(State::Ready, State::Failed),
+            state: self.missing(found).map_or(State::Ready, State::Failed),
             tools: self.tool.iter().cloned().collect(),
             offers: Arc::new(self.offers(&found.skills)),
             relay: self.relay.clone(),
@@ -261,8 +272,10 @@ impl Keeper {
             diagnostics,
             ..Publication::default()
         };
-        if let Err(conflict) = self.publisher.publish(publication) {
-            tracing::error!(%conflict, "skills cannot be loaded");
+        let Err(conflict) = self.publisher.publish(publication.clone()) else { return };
+        tracing::error!(%conflict, "skills cannot be loaded");
+        if let Err(conflict) = self.publisher.publish(untold(publication, &conflict)) {
+            unreachable!("without a tool nothing conflicts: {conflict}");
         }
     }
 
@@ -284,7 +297,7 @@ impl Keeper {
         if !self.ways.resources {
             return Offers::default();
         }
-        let published = skills.iter().filter(|skill| files::named(skill).is_ok());
+        let published = skills.iter().filter(|skill| self.resources.refused(skill).is_none());
         let resources = published.map(|skill| Arc::new(files::listed(skill))).collect();
         // What is not in the folder of one of these is nothing to ask us for.
         Offers { resources, skills: true, ..Offers::default() }
@@ -292,7 +305,7 @@ impl Keeper {
 
     /// Says why a skill is no resource, if it is none.
     fn unpublished(&self, skill: &Skill) -> Option<Diagnostic> {
-        let why = files::of(&self.stock, skill).err()?;
+        let why = self.resources.refused(skill)?;
         let message = format!("clients get it by {LOAD_SKILL} only, and not as a resource: {why}");
         Some(Diagnostic {
             wire_name: Some(skill.name.clone()),
@@ -316,6 +329,23 @@ impl Keeper {
         let reason = format!("the required skill `{name}` is not in {roots}{why}; {there}");
         Some(Cause::from(reason).with_detail(place.clone()))
     }
+}
+
+/// Returns the addresses of the texts that are others than before.
+fn changed_texts(before: &Found, now: &Found) -> Vec<String> {
+    let digests: BTreeMap<&str, &str> =
+        before.skills.iter().map(|it| (it.name.as_str(), it.digest.as_str())).collect();
+    let is_changed = |skill: &&Arc<Skill>| {
+        digests.get(skill.name.as_str()).is_some_and(|before| *before != skill.digest)
+    };
+    now.skills.iter().filter(is_changed).map(|skill| files::uri(&skill.name)).collect()
+}
+
+/// Takes out the tool, whose name another one has, and what tells of it.
+fn untold(publication: Publication, conflict: &NameConflict) -> Publication {
+    let reason = format!("skills cannot be loaded: {conflict}; give the other tool another name");
+    let state = State::Failed(Cause::from(reason));
+    Publication { state, tools: Vec::new(), instructions: None, ..publication }
 }
 
 impl Code {

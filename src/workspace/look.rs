@@ -41,6 +41,18 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Returns that of an open file.
+    pub(super) fn of(found: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
     /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size

@@ -5,6 +5,7 @@
 //! and a symbolic link is never descended into: it counts as a file, and is one if it leads to a
 //! regular file of the workspace.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub struct Walk<'a> {
     /// Directories still to visit, last first; from the base.
     waiting: Vec<PathBuf>,
     current: Option<Current>,
-    pruned: Option<&'static str>,
+    is_pruned: Option<fn(&OsStr) -> bool>,
 }
 
 /// One step of a walk.
@@ -65,15 +66,20 @@ impl<'a> Walk<'a> {
             base: directory.relative().to_owned(),
             waiting: vec![PathBuf::new()],
             current: None,
-            pruned: None,
+            is_pruned: None,
         }
     }
 
-    /// Leaves out every directory of this name, except the one the walk begins at.
+    /// Leaves out every directory of such a name, except the one the walk begins at.
     #[must_use]
-    pub fn without(mut self, name: &'static str) -> Self {
-        self.pruned = Some(name);
+    pub fn without(mut self, is_pruned: fn(&OsStr) -> bool) -> Self {
+        self.is_pruned = Some(is_pruned);
         self
+    }
+
+    /// Returns the workspace that is walked through.
+    pub fn workspace(&self) -> &'a Workspace {
+        self.workspace
     }
 
     /// Returns the regular file that a candidate is or leads to, if it is one of the workspace.
@@ -114,9 +120,9 @@ impl Iterator for Walk<'_> {
             let directory = self.waiting.pop()?;
             return Some(self.enter(directory));
         };
-        let pruned = self.pruned;
+        let is_pruned = self.is_pruned;
         match current.entries.next() {
-            Some(Ok(entry)) => Some(current.meet(&entry, pruned)),
+            Some(Ok(entry)) => Some(current.meet(&entry, is_pruned)),
             Some(Err(source)) => {
                 let path = self.base.join(&current.directory);
                 self.leave();
@@ -131,12 +137,12 @@ impl Iterator for Walk<'_> {
 }
 
 impl Current {
-    fn meet(&mut self, entry: &DirEntry, pruned: Option<&'static str>) -> Found {
+    fn meet(&mut self, entry: &DirEntry, is_pruned: Option<fn(&OsStr) -> bool>) -> Found {
         let name = entry.file_name();
         let Some(file_type) = file_type(entry) else { return Found::Other };
         let relative = self.directory.join(&name);
         if file_type.is_dir() {
-            if pruned.is_none_or(|pruned| name != pruned) {
+            if is_pruned.is_none_or(|is_pruned| !is_pruned(&name)) {
                 self.subdirectories.push(relative);
             }
             return Found::Other;

@@ -274,6 +274,56 @@ fn what_changes_on_disk_is_told_and_seen_in_both_eras() {
 }
 
 #[test]
+fn every_file_of_a_skill_can_be_watched_in_both_eras() {
+    let home = filled();
+    let uri = "skill://pdf/ref/forms.md";
+    let mut older = Session::start(&arguments(&home, &[]));
+    older.initialize();
+    for none in ["skill://pdf/ref/none.md", "skill://pdf/ref", "skill://none/SKILL.md"] {
+        let refused = older.request("resources/subscribe", &json!({"uri": none}));
+        assert_eq!(refused["error"]["code"], -32002, "{refused}");
+    }
+    let watched = older.request("resources/subscribe", &json!({"uri": uri}));
+    assert_eq!(watched["result"], json!({}), "{watched}");
+    let wanted = json!({"resourceSubscriptions": [uri]});
+    let mut newer = listening_for(Session::start(&arguments(&home, &[])), &wanted);
+    put(&home, "pdf/ref/forms.md", "# Other forms\n");
+    let told = wait_for(&mut older, UPDATED);
+    assert_eq!(told["params"]["uri"], uri);
+    // Whether it watched already when that was written is not known.
+    eventually("the other one is told", || {
+        put(&home, "pdf/ref/forms.md", &format!("{:?}", std::time::Instant::now()));
+        newer.modern("tools/list", &json!({}));
+        newer.aside.iter().any(|message| message["method"] == UPDATED)
+    });
+}
+
+#[test]
+fn a_skill_that_grows_too_large_is_in_no_list_any_more() {
+    let home = filled();
+    let mut session = Session::start(&arguments(&home, &[]));
+    session.initialize();
+    let both = ["skill://pdf/SKILL.md", "skill://review-python/SKILL.md"];
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both);
+    for number in 0..520 {
+        put(&home, &format!("pdf/ref/{number}"), "");
+    }
+    // That something is in the log is known before a client is told.
+    eventually("it is noticed", || session.said().contains("more than 512 files"));
+    wait_for(&mut session, RESOURCES);
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both[1..]);
+    let listed = session.request("skills/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["skills"]), both[1..]);
+    assert!(text(&session.call("load_skill", &json!({"name": "pdf"}))).contains("How to pdf."));
+    fs::remove_dir_all(home.file("workspace/skills/pdf/ref")).unwrap();
+    wait_for(&mut session, RESOURCES);
+    let listed = session.request("resources/list", &json!({}))["result"].take();
+    assert_eq!(uris(&listed["resources"]), both);
+}
+
+#[test]
 fn skills_that_are_off_are_nowhere() {
     let home = filled();
     let agent = "permissions: {workspace: workspace}\nskills: {root: skills}\n";

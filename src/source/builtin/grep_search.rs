@@ -142,7 +142,7 @@ impl Search<'_> {
     fn below(&mut self, root: &ResolvedPath) -> Result<(), ToolError> {
         let mut walk = self.workspace.walk(root);
         if !within_own_folder(root.relative()) {
-            walk = walk.without(OWN_FOLDER);
+            walk = walk.without(|name| name == OWN_FOLDER);
         }
         while !self.full()
             && let Some(found) = walk.next()

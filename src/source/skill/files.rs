@@ -1,8 +1,9 @@
 //! The files of one skill as resources: their addresses, digests and contents (SEP-2640).
 //!
 //! Everything is looked at when it is asked for, so that an address, a digest and the bytes that
-//! are read belong together unless somebody changes the file in between. Hidden files are not part
-//! of a skill, and a link counts only if it leads to a file of the same skill.
+//! are read belong together unless somebody changes the file in between. Hidden files and what is in
+//! hidden folders are not part of a skill, by whatever name, and a link counts only if it leads to a
+//! file that is. What is part of it can be read, or else none of it is published.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,7 +16,7 @@ use super::front_matter::FrontMatter;
 use super::scan::{self, Skill};
 use super::stock::{Reckoned, Stock};
 use super::text;
-use crate::workspace::{Found, ResolvedPath, Stamp};
+use crate::workspace::{Candidate, FileError, Found, ResolvedPath, Stamp, Walk, one_line};
 
 /// How addresses of skills begin.
 pub(super) const SCHEME: &str = "skill://";
@@ -52,8 +53,17 @@ pub(super) enum Unpublished {
     Files,
     #[error("its files have more than {MOST_BYTES} bytes")]
     Bytes,
-    #[error("not all of it can be read")]
-    Unreadable,
+    #[error("{} cannot be read", one_line(.0))]
+    Unreadable(String),
+    #[error("its {SKILL_FILE} is gone, or a link to what is no part of the skill")]
+    NoText,
+}
+
+impl Unpublished {
+    fn unreadable(path: &Path) -> Self {
+        let path = path.display().to_string();
+        Self::Unreadable(if path.is_empty() { "its folder".to_owned() } else { path })
+    }
 }
 
 /// Returns the address of a skill's text.
@@ -94,31 +104,27 @@ pub(super) fn named(skill: &Skill) -> Result<(), Unpublished> {
 pub(super) fn of(stock: &Stock, skill: &Skill) -> Result<Vec<SkillFile>, Unpublished> {
     named(skill)?;
     let workspace = stock.workspace();
-    let top = scan::folder_of(workspace, skill).ok_or(Unpublished::Unreadable)?;
+    let gone = || Unpublished::unreadable(Path::new(""));
+    let top = scan::folder_of(workspace, skill).ok_or_else(gone)?;
     let (mut files, mut bytes) = (Vec::new(), 0_u64);
-    let mut walk = workspace.walk(&top);
+    let mut walk = workspace.walk(&top).without(scan::is_hidden);
     for _ in 0..MOST_STEPS {
         let candidate = match walk.next() {
             None => {
                 files.sort_by(|one: &SkillFile, other| one.uri.cmp(&other.uri));
                 let has_text = files.iter().any(|file| file.tail == SKILL_FILE);
-                return if has_text { Ok(files) } else { Err(Unpublished::Unreadable) };
+                return if has_text { Ok(files) } else { Err(Unpublished::NoText) };
             }
             Some(Found::File(candidate)) => candidate,
             Some(Found::Other) => continue,
-            Some(Found::Unreadable(_)) => return Err(Unpublished::Unreadable),
+            Some(Found::Unreadable(folder)) => {
+                let path = folder.path.strip_prefix(top.relative()).unwrap_or(&folder.path);
+                return Err(Unpublished::unreadable(path));
+            }
         };
-        if is_hidden(candidate.relative()) {
-            continue;
-        }
-        let Some(path) = walk.resolve(&candidate) else { continue };
-        if !path.absolute().starts_with(top.absolute()) {
-            continue;
-        }
-        let Ok(Some(stamp)) = workspace.stamp(&path) else { continue };
-        bytes = bytes.saturating_add(stamp.size());
-        let tail = encoded(candidate.relative());
-        files.push(SkillFile { uri: format!("{SCHEME}{}/{tail}", skill.name), tail, path, stamp });
+        let Some(file) = part(skill, &top, &walk, &candidate)? else { continue };
+        bytes = bytes.saturating_add(file.stamp.size());
+        files.push(file);
         if files.len() > MOST_FILES {
             return Err(Unpublished::Files);
         }
@@ -129,6 +135,33 @@ pub(super) fn of(stock: &Stock, skill: &Skill) -> Result<Vec<SkillFile>, Unpubli
     Err(Unpublished::Files)
 }
 
+/// Returns what the walk met, if it is part of the skill.
+fn part(
+    skill: &Skill,
+    top: &ResolvedPath,
+    walk: &Walk<'_>,
+    candidate: &Candidate,
+) -> Result<Option<SkillFile>, Unpublished> {
+    if candidate.relative().file_name().is_none_or(scan::is_hidden) {
+        return Ok(None);
+    }
+    let Some(path) = walk.resolve(candidate) else { return Ok(None) };
+    if !scan::is_in(top, &path) {
+        return Ok(None);
+    }
+    // Opened, since nothing else tells whether it can be.
+    let stamp = match walk.workspace().open_unlinked(&path) {
+        Ok(opened) => opened.stamp().ok(),
+        Err(FileError::Unreadable { .. }) => None,
+        // It is gone, or no file any more.
+        Err(_) => return Ok(None),
+    };
+    let stamp = stamp.ok_or_else(|| Unpublished::unreadable(candidate.relative()))?;
+    let tail = encoded(candidate.relative());
+    let uri = format!("{SCHEME}{}/{tail}", skill.name);
+    Ok(Some(SkillFile { uri, tail, path, stamp }))
+}
+
 /// Makes the entry of a skill in `skills/list`: what it says of itself, and all of its files.
 pub(super) fn entry(stock: &Stock, skill: &Skill) -> Result<Value, Unpublished> {
     let files = of(stock, skill)?;
@@ -136,7 +169,7 @@ pub(super) fn entry(stock: &Stock, skill: &Skill) -> Result<Value, Unpublished> 
     for file in &files {
         let reckoned = if file.tail == SKILL_FILE {
             let read = text::read(stock.workspace(), &file.path);
-            let read = read.map_err(|_| Unpublished::Unreadable)?;
+            let read = read.map_err(|_| unreadable(file))?;
             front_matter = Some(said(skill, file, &read)?);
             Reckoned { digest: read.digest, size: read.text.len() as u64 }
         } else {
@@ -148,7 +181,7 @@ pub(super) fn entry(stock: &Stock, skill: &Skill) -> Result<Value, Unpublished> 
     if total > MOST_BYTES {
         return Err(Unpublished::Bytes);
     }
-    let front_matter = front_matter.ok_or(Unpublished::Unreadable)?;
+    let front_matter = front_matter.ok_or(Unpublished::NoText)?;
     Ok(json!({
         "uri": uri(&skill.name),
         "frontmatter": front_matter.fields,
@@ -167,13 +200,13 @@ fn said(skill: &Skill, file: &SkillFile, read: &text::Read) -> Result<FrontMatte
 }
 
 /// Returns the digest and size of a file; those that are known hold while its stamp does.
-fn reckon(stock: &Stock, file: &SkillFile) -> Result<Reckoned, Unpublished> {
+pub(super) fn reckon(stock: &Stock, file: &SkillFile) -> Result<Reckoned, Unpublished> {
     let path = file.path.absolute().to_owned();
     if let Some(known) = stock.reckoned(&path, file.stamp) {
         return Ok(known);
     }
     let bytes = text::bytes(stock.workspace(), &file.path, MOST_BYTES);
-    let (bytes, _) = bytes.map_err(|_| Unpublished::Unreadable)?;
+    let (bytes, _) = bytes.map_err(|_| unreadable(file))?;
     let of = Reckoned { digest: text::digest(&bytes), size: bytes.len() as u64 };
     stock.remember(path, file.stamp, of.clone());
     Ok(of)
@@ -218,7 +251,7 @@ fn child(skill: &Skill, file: &SkillFile, name: &str) -> Value {
 /// Reads a file: as text where it is one, and else as base64.
 pub(super) fn contents(stock: &Stock, file: &SkillFile) -> Result<Value, Unpublished> {
     let bytes = text::bytes(stock.workspace(), &file.path, MOST_BYTES);
-    let (bytes, _) = bytes.map_err(|_| Unpublished::Unreadable)?;
+    let (bytes, _) = bytes.map_err(|_| unreadable(file))?;
     let mut contents = json!({"uri": file.uri, "mimeType": mime_type(file)});
     match String::from_utf8(bytes) {
         Ok(text) => contents["text"] = text.into(),
@@ -238,8 +271,8 @@ fn mime_type(file: &SkillFile) -> String {
     known.essence_str().to_owned()
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str().as_bytes().starts_with(b"."))
+fn unreadable(file: &SkillFile) -> Unpublished {
+    Unpublished::Unreadable(decoded(&file.tail))
 }
 
 /// Writes a path as the tail of an address (RFC 3986).

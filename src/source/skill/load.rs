@@ -61,10 +61,8 @@ impl TypedTool for LoadSkill {
             let skill = known.or_else(|| scan::find(stock.workspace(), stock.roots(), &name));
             let skill = skill.ok_or_else(|| not_found(&name, &stock))?;
             let file = scan::file_of(stock.workspace(), &skill).ok_or_else(|| moved(&name))?;
-            let read = text::read(stock.workspace(), &file).map_err(|error| match error {
-                ReadError::Outside => moved(&name),
-                error => unread(&name, &error),
-            })?;
+            let read = text::read(stock.workspace(), &file);
+            let read = read.map_err(|error| unread(&name, &error))?;
             // What was read of a file counts, however it was read.
             session.read_state().record(&file, read.observation);
             Ok(ToolResult::text(read.text))
@@ -81,7 +79,9 @@ fn not_found(name: &str, stock: &Stock) -> Failure {
 }
 
 fn moved(name: &str) -> Failure {
-    let message = format!("the path of the skill {name} leads out of the folder of skills now");
+    let message = format!(
+        "the path of the skill {name} leads out of the folder of skills now, or to something hidden in it"
+    );
     Failure::new(SKILL_PATH_ERROR, message).with_detail("name", name)
 }
 

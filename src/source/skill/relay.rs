@@ -35,6 +35,35 @@ impl SkillRelay {
     pub(super) fn new(stock: Arc<Stock>) -> Self {
         Self { stock, turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
+
+    /// Answers from what is on disk, on a thread that may wait for it.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        cx: &CallContext,
+        answer: impl FnOnce(&Stock, &CancellationToken) -> Result<T, RelayError> + Send + 'static,
+    ) -> Result<T, RelayError> {
+        let stock = Arc::clone(&self.stock);
+        let turns = Arc::clone(&self.turns);
+        // It stops, too, when nobody waits for it any more.
+        let stop = cx.cancelled.child_token();
+        let _guard = stop.clone().drop_guard();
+        let answered = async move {
+            let turn = turns.acquire_owned().await;
+            let looking = move || {
+                let answer = answer(&stock, &stop);
+                drop(turn);
+                answer
+            };
+            tokio::task::spawn_blocking(looking).await
+        };
+        let answered = tokio::select! {
+            answered = answered => answered,
+            () = cx.cancelled.cancelled() => {
+                return Err(error(INTERNAL, "the request was cancelled", ""));
+            }
+        };
+        answered.unwrap_or_else(|_| Err(error(INTERNAL, "looking at the skills failed", "")))
+    }
 }
 
 #[async_trait]
@@ -57,35 +86,12 @@ impl Relay for SkillRelay {
             "logging/setLevel" => return Ok(json!({})),
             _ => return Err(error(NO_METHOD, &format!("skills have no {method}"), &uri)),
         };
-        let stock = Arc::clone(&self.stock);
-        let turns = Arc::clone(&self.turns);
-        // It stops, too, when nobody waits for it any more.
-        let stop = cx.cancelled.child_token();
-        let _guard = stop.clone().drop_guard();
-        let answered = async move {
-            let turn = turns.acquire_owned().await;
-            let looking = move || {
-                let answer = answer(&stock, &uri, &stop);
-                drop(turn);
-                answer
-            };
-            tokio::task::spawn_blocking(looking).await
-        };
-        let answered = tokio::select! {
-            answered = answered => answered,
-            () = cx.cancelled.cancelled() => {
-                return Err(error(INTERNAL, "the request was cancelled", ""));
-            }
-        };
-        answered.unwrap_or_else(|_| Err(error(INTERNAL, "looking at the skills failed", "")))
+        self.on_disk(cx, move |stock, stop| answer(stock, &uri, stop)).await
     }
 
-    async fn watch(&self, uri: &str, _cx: &CallContext) -> Result<Watch, RelayError> {
-        match known(&self.stock, uri) {
-            // Changes of all are told, whoever wants to hear of them.
-            Some(_) => Ok(Watch::new(|| {})),
-            None => Err(error(NO_RESOURCE, "there is no such skill", uri)),
-        }
+    async fn watch(&self, uri: &str, cx: &CallContext) -> Result<Watch, RelayError> {
+        let uri = uri.to_owned();
+        self.on_disk(cx, move |stock, _| watch(stock, &uri)).await
     }
 }
 
@@ -118,11 +124,30 @@ fn directory(stock: &Stock, uri: &str) -> Result<Value, RelayError> {
 }
 
 fn read(stock: &Stock, uri: &str) -> Result<Value, RelayError> {
-    let none = || error(NO_RESOURCE, "there is no such file of a skill", uri);
+    let file = file(stock, uri)?;
+    files::contents(stock, &file).map_err(|_| no_file(uri))
+}
+
+fn watch(stock: &Stock, uri: &str) -> Result<Watch, RelayError> {
+    let file = file(stock, uri)?;
+    if known(stock, uri).is_some_and(|skill| files::uri(&skill.name) == uri) {
+        // Changes of the texts of all skills are told, whoever wants to hear of them.
+        return Ok(Watch::new(|| {}));
+    }
+    let reckoned = files::reckon(stock, &file).map_err(|_| no_file(uri))?;
+    Ok(stock.watched().watch(uri, reckoned.digest))
+}
+
+/// Finds the file of a published skill that has an address.
+fn file(stock: &Stock, uri: &str) -> Result<SkillFile, RelayError> {
+    let none = || no_file(uri);
     let skill = known(stock, uri).ok_or_else(none)?;
     let files = files::of(stock, &skill).map_err(|_| none())?;
-    let file: &SkillFile = files.iter().find(|file| file.uri == uri).ok_or_else(none)?;
-    files::contents(stock, file).map_err(|_| none())
+    files.into_iter().find(|file| file.uri == uri).ok_or_else(none)
+}
+
+fn no_file(uri: &str) -> RelayError {
+    error(NO_RESOURCE, "there is no such file of a skill", uri)
 }
 
 /// Finds the skill that an address is in.

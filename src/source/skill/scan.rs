@@ -1,10 +1,11 @@
 //! Which skills there are: the folders directly below a root that have a good `SKILL.md`.
 //!
 //! Every folder that is none is told with its reason. A link may stand in the place of a folder or
-//! file as long as what it leads to is below the same root.
+//! file as long as what it leads to is below the same root and not hidden there.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,10 +138,9 @@ pub(super) fn find(workspace: &Workspace, roots: &[String], name: &str) -> Optio
 
 /// Returns where the text of a known skill is now, if that is still below its root.
 pub(super) fn file_of(workspace: &Workspace, skill: &Skill) -> Option<ResolvedPath> {
-    let root = &skill.root.1;
     let folder = folder_of(workspace, skill)?;
     let file = workspace.resolve_in(&folder, OsStr::new(SKILL_FILE)).ok()?;
-    file.absolute().starts_with(root.absolute()).then_some(file)
+    is_in(&skill.root.1, &file).then_some(file)
 }
 
 /// Returns where a known skill is now, if that is still below its root.
@@ -177,8 +177,7 @@ fn children(workspace: &Workspace, root: &ResolvedPath) -> (Vec<OsString>, Optio
             return (Vec::new(), Some(missing));
         }
     };
-    let may_be =
-        |seen: &Seen| seen.is != Is::Other && !seen.name.as_encoded_bytes().starts_with(b".");
+    let may_be = |seen: &Seen| seen.is != Is::Other && !is_hidden(&seen.name);
     let mut names: Vec<OsString> = seen.into_iter().filter(may_be).map(|seen| seen.name).collect();
     is_more |= names.len() > MOST_SKILLS;
     names.truncate(MOST_SKILLS);
@@ -284,7 +283,9 @@ enum About {
 impl Bad {
     fn of(error: PathError) -> Self {
         let reason = match error {
-            PathError::Outside { .. } => "it leads out of the folder of skills".to_owned(),
+            PathError::Outside { .. } => {
+                "it leads out of the folder of skills, or to something hidden in it".to_owned()
+            }
             error => error.to_string(),
         };
         Self { code: Code::Invalid, reason, about: About::Folder }
@@ -316,7 +317,7 @@ fn read(
     }
     let outside = || Bad::in_file(ReadError::Outside.to_string(), None);
     let file = workspace.resolve_in(folder, OsStr::new(SKILL_FILE)).map_err(|_| outside())?;
-    if !file.absolute().starts_with(root.absolute()) {
+    if !is_in(root, &file) {
         return Err(outside());
     }
     let text::Read { text, digest, .. } =
@@ -373,11 +374,28 @@ fn below(
     name: &OsStr,
 ) -> Result<ResolvedPath, PathError> {
     let folder = workspace.resolve_in(root, name)?;
-    if folder.absolute().starts_with(root.absolute()) && folder.absolute() != root.absolute() {
+    if is_in(root, &folder) && folder.absolute() != root.absolute() {
         return Ok(folder);
     }
     let path = name.to_string_lossy().into_owned();
     Err(PathError::Outside { path, root: root.absolute().display().to_string() })
+}
+
+/// Says whether a path is in a folder, and not hidden there.
+///
+/// What is hidden stays so if a link gives it another name. Two dots are another matter: so a
+/// mounted volume of Kubernetes calls the folders that all of its visible names are links into.
+pub(super) fn is_in(folder: &ResolvedPath, path: &ResolvedPath) -> bool {
+    let inside = path.absolute().strip_prefix(folder.absolute());
+    let leads_to_hidden = |path: &Path| {
+        path.iter().any(|name| is_hidden(name) && !name.as_bytes().starts_with(b".."))
+    };
+    inside.is_ok_and(|inside| !leads_to_hidden(inside))
+}
+
+/// Says whether a name is a hidden one.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".")
 }
 
 /// Says whether a name is lower-case words of letters and digits, joined by hyphens.

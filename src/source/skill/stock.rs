@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use super::scan::{Found, Skill};
+use super::watched::Watched;
 use crate::session::Sessions;
 use crate::workspace::{Stamp, Workspace};
 
@@ -22,6 +23,7 @@ pub(super) struct Stock {
     found: ArcSwap<Found>,
     /// What was reckoned of files that may not have changed since.
     digests: Mutex<HashMap<PathBuf, Digested>>,
+    watched: Watched,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,8 @@ impl Stock {
         sessions: Arc<Sessions>,
         roots: Vec<String>,
     ) -> Self {
-        Self { workspace, sessions, roots, found: ArcSwap::default(), digests: Mutex::default() }
+        let (found, digests) = (ArcSwap::default(), Mutex::default());
+        Self { workspace, sessions, roots, found, digests, watched: Watched::default() }
     }
 
     pub(super) fn workspace(&self) -> &Arc<Workspace> {
@@ -58,6 +61,10 @@ impl Stock {
 
     pub(super) fn roots(&self) -> &[String] {
         &self.roots
+    }
+
+    pub(super) fn watched(&self) -> &Watched {
+        &self.watched
     }
 
     pub(super) fn found(&self) -> Arc<Found> {

@@ -236,6 +236,130 @@ async fn what_is_asked_is_answered_and_what_is_not_there_is_refused() {
     ] {
         assert_eq!(asked(method, uri).await, Err(code), "{method} {uri}");
     }
-    assert!(relay.watch("skill://a/SKILL.md", &cx()).await.is_ok());
-    assert!(relay.watch("file:///x", &cx()).await.is_err());
+}
+
+/// Looks until something is so.
+#[track_caller]
+fn looked(bench: &mut Bench, is_so: impl Fn(&Catalogue) -> bool) -> Arc<Catalogue> {
+    // One more skill at each look, at the least.
+    let mut looks = (0..10).map(|_| bench.look());
+    looks.find(|there| is_so(there)).expect("it was not noticed")
+}
+
+fn listed(there: &Catalogue) -> Vec<&str> {
+    there.offered().resources().iter().map(|entry| entry["uri"].as_str().unwrap()).collect()
+}
+
+fn codes(there: &Catalogue) -> Vec<(&str, &str)> {
+    let diagnostics = there.sources()[0].diagnostics.iter();
+    diagnostics.map(|it| (it.code.as_str(), it.wire_name.as_deref().unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_skill_that_cannot_be_published_is_in_no_list_also_where_it_becomes_so() {
+    let mut bench = Bench::new(&[], ALL);
+    for name in ["a", "b", "c"] {
+        bench.home.skill(name);
+    }
+    let large = fs::File::create(bench.home.path("skills/c/large")).unwrap();
+    large.set_len(files::MOST_BYTES).unwrap();
+    let there = bench.look();
+    assert_eq!(listed(&there), ["skill://a/SKILL.md", "skill://b/SKILL.md"]);
+    assert_eq!(codes(&there), [("SKILL_NOT_PUBLISHED", "c")]);
+    assert!(there.offered().owner("skill://c/SKILL.md").is_none(), "it may be another's");
+
+    // Neither its folder nor its text are others, but there are more files below.
+    fs::create_dir(bench.home.path("skills/b/sub")).unwrap();
+    let before = looked(&mut bench, |_| true).revision().resources;
+    for number in 0..files::MOST_FILES {
+        bench.home.write(&format!("skills/b/sub/{number}"), "");
+    }
+    let there = looked(&mut bench, |there| codes(there).len() == 2);
+    assert_eq!(listed(&there), ["skill://a/SKILL.md"]);
+    assert_eq!(codes(&there), [("SKILL_NOT_PUBLISHED", "b"), ("SKILL_NOT_PUBLISHED", "c")]);
+    assert!(there.revision().resources > before, "clients hear of it");
+    let relay = there.sources()[0].relay.clone().unwrap();
+    let skills = relay.request("skills/list", Map::new(), &cx()).await.unwrap();
+    assert_eq!(skills["skills"].as_array().unwrap().len(), 1);
+    assert!(bench.load("b").await.is_ok());
+
+    fs::remove_file(bench.home.path("skills/b/sub/0")).unwrap();
+    large.set_len(0).unwrap();
+    let there = looked(&mut bench, |there| codes(there).is_empty());
+    assert_eq!(listed(&there).len(), 3);
+}
+
+#[tokio::test]
+async fn changes_of_watched_files_are_told_and_what_is_not_there_is_not_watched() {
+    let mut bench = Bench::new(&[], ALL);
+    bench.home.skill("a");
+    bench.home.skill("b");
+    bench.home.write("skills/a/sub/x", "1");
+    bench.home.write("skills/a/y", "1");
+    bench.home.write("skills/b/x", "1");
+    bench.home.write("skills/odd/SKILL.md", "---\nname: other\ndescription: d\n---\n");
+    let relay = bench.look().sources()[0].relay.clone().unwrap();
+    for none in
+        ["skill://a/none", "skill://none/x", "skill://a/sub", "skill://odd/SKILL.md", "file:///x"]
+    {
+        let refused = relay.watch(none, &cx()).await.unwrap_err();
+        assert_eq!(refused.code, -32_002, "{none}");
+    }
+    let _text = relay.watch("skill://a/SKILL.md", &cx()).await.unwrap();
+    let first = relay.watch("skill://a/sub/x", &cx()).await.unwrap();
+    let second = relay.watch("skill://a/sub/x", &cx()).await.unwrap();
+    let _other = relay.watch("skill://b/x", &cx()).await.unwrap();
+    let mut events = bench.registry.events().listen();
+    let mut told = |bench: &mut Bench| {
+        bench.look();
+        let events = std::iter::from_fn(|| events.try_recv().ok());
+        let uris = events.map(|event| match &*event {
+            Event::Updated { uri, .. } => uri.clone(),
+            event @ Event::Log { .. } => panic!("{event:?}"),
+        });
+        uris.collect::<Vec<String>>()
+    };
+    assert!(told(&mut bench).is_empty());
+    bench.home.write("skills/a/sub/x", "2");
+    bench.home.write("skills/a/y", "2");
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    // Written at once, perhaps in the same moment, and with the same size.
+    bench.home.write("skills/a/sub/x", "3");
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    bench.home.write("skills/a/sub/x", "3");
+    assert!(told(&mut bench).is_empty(), "the same bytes are no change");
+    drop(first);
+    fs::remove_dir_all(bench.home.path("skills/a/sub")).unwrap();
+    assert_eq!(told(&mut bench), ["skill://a/sub/x"]);
+    bench.home.write("skills/a/sub/x", "3");
+    fs::remove_dir_all(bench.home.path("skills/b")).unwrap();
+    assert_eq!(told(&mut bench), ["skill://a/sub/x", "skill://b/x"]);
+    drop(second);
+    bench.home.write("skills/a/sub/x", "4");
+    assert!(told(&mut bench).is_empty());
+}
+
+#[test]
+fn another_tool_of_the_name_is_a_failure_and_holds_nothing_up() {
+    let mut bench = Bench::new(&[], ALL);
+    let others = bench.registry.publisher("embedder");
+    let tool: Arc<dyn Tool> = Arc::new(Typed(LoadSkill::new(Arc::clone(&bench.keeper.stock), &[])));
+    others
+        .publish(Publication {
+            state: State::Ready,
+            tools: vec![Arc::clone(&tool)],
+            ..Publication::default()
+        })
+        .unwrap();
+    bench.home.skill("a");
+    let there = bench.look();
+    assert!(there.is_settled());
+    assert!(Arc::ptr_eq(there.get(LOAD_SKILL).unwrap(), &tool));
+    let State::Failed(cause) = &there.sources()[0].state else { panic!("it is ready") };
+    assert!(cause.to_string().contains("`load_skill`"), "{cause}");
+    assert_eq!(there.sources()[0].instructions, None);
+    // Once the name is free, the next change is a good one.
+    others.publish(Publication { state: State::Ready, ..Publication::default() }).unwrap();
+    bench.home.skill("b");
+    assert_eq!(bench.look().sources()[0].state, State::Ready);
 }

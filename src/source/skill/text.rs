@@ -29,8 +29,8 @@ pub(super) enum ReadError {
     TooLong,
     #[error("SKILL.md cannot be read")]
     Unreadable,
-    /// A link was put in its place meanwhile.
-    #[error("SKILL.md leads out of the workspace")]
+    /// It is a link that leads out.
+    #[error("SKILL.md leads out of the folder of skills, or to something hidden in it")]
     Outside,
 }
 
@@ -43,12 +43,15 @@ pub(super) fn read(workspace: &Workspace, file: &ResolvedPath) -> Result<Read, R
 }
 
 /// Reads all bytes of a file that has no more than `most`.
+///
+/// The path was found to be where it may be; a link that stands there by now leads elsewhere, and
+/// is not followed.
 pub(super) fn bytes(
     workspace: &Workspace,
     file: &ResolvedPath,
     most: u64,
 ) -> Result<(Vec<u8>, Observation), ReadError> {
-    let opened = workspace.open_file(file).map_err(|error| match error {
+    let opened = workspace.open_unlinked(file).map_err(|error| match error {
         FileError::NotFound { .. } | FileError::NotAFile { .. } => ReadError::Missing,
         FileError::Outside(_) => ReadError::Outside,
         FileError::Unreadable { .. } => ReadError::Unreadable,

@@ -1,5 +1,6 @@
 //! The files of a skill as resources.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
@@ -30,7 +31,7 @@ fn every_file_is_there_once_but_hidden_ones_and_what_leads_out() {
     home.write("skills/a/.env", "secret");
     home.write("skills/a/.git/config", "secret");
     home.write("outside.md", "x");
-    fs::write(home.path("skills/a").join(std::ffi::OsStr::from_bytes(b"\xff")), "x").unwrap();
+    fs::write(home.path("skills/a").join(OsStr::from_bytes(b"\xff")), "x").unwrap();
     symlink("sub/deep/%41", home.path("skills/a/inside")).unwrap();
     symlink(home.path("outside.md"), home.path("skills/a/outside")).unwrap();
     symlink("../b/SKILL.md", home.path("skills/a/other")).unwrap();
@@ -39,6 +40,106 @@ fn every_file_is_there_once_but_hidden_ones_and_what_leads_out() {
     nix::unistd::mkfifo(&home.path("skills/a/pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let expected = ["%FF", "SKILL.md", "inside", "sub/%C3%BC", "sub/b%20c.md", "sub/deep/%2541"];
     assert_eq!(found(&home).unwrap(), expected.map(|tail| format!("skill://a/{tail}")));
+}
+
+#[test]
+fn what_is_hidden_is_not_published_under_another_name() {
+    let home = Home::new();
+    home.skill("a");
+    home.write("skills/a/.env", "secret");
+    home.write("skills/a/.git/config", "secret");
+    home.write("skills/a/.git/deep/er", "secret");
+    symlink(".env", home.path("skills/a/env.txt")).unwrap();
+    symlink(".git/config", home.path("skills/a/cfg")).unwrap();
+    symlink(".git/deep", home.path("skills/a/deep")).unwrap();
+    symlink("deep/er", home.path("skills/a/deeper")).unwrap();
+    assert_eq!(found(&home).unwrap(), ["skill://a/SKILL.md"]);
+    // The way a volume of Kubernetes is mounted, which exchanges all of it at once.
+    home.write("skills/a/..2026/ref.md", "x");
+    symlink("..2026", home.path("skills/a/..data")).unwrap();
+    symlink("..data/ref.md", home.path("skills/a/ref.md")).unwrap();
+    assert_eq!(found(&home).unwrap(), ["skill://a/SKILL.md", "skill://a/ref.md"]);
+}
+
+/// Does something as somebody whom modes of files keep out.
+fn as_nobody<T>(home: &Home, work: impl FnOnce() -> T) -> T {
+    use nix::unistd::{Uid, setfsuid};
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(home.path(""), mode).unwrap();
+    // It is that of this thread alone.
+    let before = setfsuid(Uid::from_raw(65_534));
+    let done = work();
+    setfsuid(before);
+    done
+}
+
+fn lock(home: &Home, name: &str) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    fs::set_permissions(home.path(name), mode).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_keeps_a_skill_from_being_published_unless_it_is_hidden() {
+    let home = Home::new();
+    home.skill("a");
+    home.write("skills/a/.git/config", "x");
+    home.write("skills/a/.env", "x");
+    home.write("skills/a/sub/x", "x");
+    symlink("sub/none", home.path("skills/a/dangling")).unwrap();
+    symlink("loop", home.path("skills/a/loop")).unwrap();
+    lock(&home, "skills/a/.git");
+    lock(&home, "skills/a/.env");
+    let stock = home.stock();
+    let skill = stock.get("a").unwrap();
+    let look = || of(&stock, &skill).map(|files| files.len());
+    assert_eq!(as_nobody(&home, look), Ok(2));
+    lock(&home, "skills/a/sub/x");
+    let locked = Err(Unpublished::Unreadable("sub/x".to_owned()));
+    assert_eq!(as_nobody(&home, look), locked);
+    lock(&home, "skills/a/sub");
+    let locked = Err(Unpublished::Unreadable("sub".to_owned()));
+    assert_eq!(as_nobody(&home, look), locked);
+}
+
+#[test]
+fn a_hidden_folder_takes_nothing_of_the_bounds() {
+    let home = Home::new();
+    home.skill("a");
+    for number in 0..=MOST_STEPS {
+        let name = format!("skills/a/.git/{number}");
+        if number == 0 {
+            home.write(&name, "");
+        } else {
+            fs::File::create(home.path(&name)).unwrap();
+        }
+    }
+    assert_eq!(found(&home).unwrap(), ["skill://a/SKILL.md"]);
+}
+
+#[test]
+fn a_link_that_is_put_in_the_place_of_a_file_is_not_followed() {
+    let home = Home::new();
+    home.skill("a");
+    home.write("skills/a/b", "fine");
+    home.write("skills/a/sub/b", "fine");
+    home.write("secret.txt", "secret");
+    home.write("elsewhere/b", "secret");
+    let stock = home.stock();
+    let skill = stock.get("a").unwrap();
+    let files = of(&stock, &skill).unwrap();
+    let text = scan::file_of(stock.workspace(), &skill).unwrap();
+    fs::remove_file(home.path("skills/a/b")).unwrap();
+    symlink("../../secret.txt", home.path("skills/a/b")).unwrap();
+    fs::remove_dir_all(home.path("skills/a/sub")).unwrap();
+    symlink("../../elsewhere", home.path("skills/a/sub")).unwrap();
+    fs::remove_file(home.path("skills/a/SKILL.md")).unwrap();
+    symlink("../../secret.txt", home.path("skills/a/SKILL.md")).unwrap();
+    assert_eq!(files.len(), 3);
+    for file in &files {
+        contents(&stock, file).unwrap_err();
+        reckon(&stock, file).unwrap_err();
+    }
+    text::read(stock.workspace(), &text).unwrap_err();
 }
 
 #[test]

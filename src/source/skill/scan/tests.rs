@@ -167,6 +167,30 @@ fn what_is_hidden_or_no_folder_is_not_looked_at() {
 }
 
 #[test]
+fn what_is_hidden_is_no_skill_under_another_name() {
+    let home = Home::new();
+    home.write("skills/.hidden/SKILL.md", GOOD);
+    home.write("skills/b/.text", GOOD);
+    home.write("skills/c/..2026/SKILL.md", GOOD);
+    symlink(".hidden", home.path("skills/a")).unwrap();
+    symlink(".text", home.path("skills/b/SKILL.md")).unwrap();
+    symlink("..2026", home.path("skills/c/..data")).unwrap();
+    symlink("..data/SKILL.md", home.path("skills/c/SKILL.md")).unwrap();
+    let found = scan(&home);
+    // Two dots are the way in which a volume of Kubernetes is mounted.
+    assert_eq!(names(&found), ["c"]);
+    let all = told(&found);
+    assert!(
+        all[..2].iter().all(|it| it.0 == "INVALID_SKILL" && it.2.contains("hidden")),
+        "{all:?}"
+    );
+    // Of a root, only what is below it counts.
+    fs::rename(home.path("skills"), home.path(".skills")).unwrap();
+    let found = Scanner::new(home.workspace(), vec![".skills".to_owned()]).scan();
+    assert_eq!(names(&found), ["c"]);
+}
+
+#[test]
 fn a_text_that_leads_out_is_not_read() {
     let home = Home::new();
     home.write("secret.md", GOOD);
