@@ -81,9 +81,7 @@ impl Stage {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.server)?;
-        // Where the message names the tool already, once is enough.
-        let wire_name = self.wire_name.as_ref().filter(|name| !self.message.contains(*name));
-        if let Some(wire_name) = wire_name {
+        if let Some(wire_name) = &self.wire_name {
             write!(f, ": {wire_name}")?;
         }
         write!(f, ": {}", self.message)?;

@@ -190,7 +190,7 @@ impl Loaded {
                 tool.and_then(|about| PythonTool::new(about, Arc::clone(host), shelf.clone()));
             match tool {
                 Ok(tool) => loaded.tools.push((Arc::new(tool), place)),
-                Err(problem) => loaded.report(&name, &format!("{name}: {problem}"), place),
+                Err(problem) => loaded.report(&name, &problem, place),
             }
         }
         loaded
@@ -207,7 +207,7 @@ impl Loaded {
         for (tool, place) in left_out {
             let tool = tool.definition().name.as_str();
             let message = format!(
-                "{tool} is left out: another tool has the name `{name}`; rename the Python one"
+                "it is left out: another tool has the name `{name}`; rename the Python one"
             );
             self.report(tool, &message, place);
         }
@@ -233,7 +233,8 @@ impl Loaded {
         // An agent is not what its file says when one of its tools is not there.
         let state = match self.diagnostics.first() {
             Some(first) => {
-                let cause = Cause::from(first.message.clone());
+                let tool = first.wire_name.as_deref().unwrap_or_default();
+                let cause = Cause::from(format!("{tool}: {}", first.message));
                 State::Failed(cause.with_detail(first.place.clone()))
             }
             None => State::Ready,

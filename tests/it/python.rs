@@ -349,7 +349,7 @@ fn what_cannot_be_loaded_is_told_with_its_place_and_the_way_out() {
     home.write("mine.py", &format!("{TOOLS}\n\ndef read_file() -> str:\n    return 'mine'\n"));
     let checked = iris(&arguments, &["check"], &interpreter());
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    for part in ["read_file is left out", "rename the Python one", "agent.yaml:7:", "add"] {
+    for part in ["read_file: it is left out", "rename the Python one", "agent.yaml:7:", "add"] {
         assert!(checked.stdout.contains(part), "{part}: {checked:?}");
     }
 
