@@ -197,6 +197,7 @@ impl App {
         let own_tools = own.map(|tool| names.wire(tool).to_owned()).collect();
         let mut problems = said.not_built.clone();
         problems.extend(servers.iter().filter_map(problem));
+        problems.extend(servers.iter().flat_map(Server::beyond_reason).map(ToString::to_string));
         let skills = of_skills.map(|source| skills(self.skills(), source));
         let missing = skills.iter().filter_map(|skills| skills.error.as_ref());
         problems.extend(missing.map(|error| format!("{} failed: {error}", skill::SOURCE)));
@@ -376,6 +377,14 @@ fn unreadable(source: &SourceStatus) -> Server {
         error,
         stderr: words,
         diagnostics: source.diagnostics.clone(),
+    }
+}
+
+impl Server {
+    /// Returns what is wrong beside the reason why it failed, where each is about a part of it.
+    pub fn beyond_reason(&self) -> impl Iterator<Item = &Diagnostic> {
+        let parts = self.diagnostics.iter().filter(|_| self.transport.is_none());
+        parts.filter(|part| part.left_out().is_some()).skip(1)
     }
 }
 

@@ -135,6 +135,11 @@ fn add_server(server: &Server, paint: Paint, lines: &mut Vec<String>) {
         let line = format!("{}{}", wire_name.unwrap_or_default(), diagnostic.message);
         format!("       {}", paint.warning(&printable(&line)))
     }));
+    lines.extend(
+        server
+            .beyond_reason()
+            .map(|part| format!("       {}", paint.warning(&printable(&part.to_string())))),
+    );
 }
 
 fn add_skills(skills: &Skills, paint: Paint, lines: &mut Vec<String>) {

@@ -326,6 +326,14 @@ fn what_cannot_be_loaded_is_told_with_its_place_and_the_way_out() {
     {
         assert!(checked.stdout.contains(part), "{part}: {checked:?}");
     }
+    home.write("agent.yaml", &broken.replace("mine:add", "mine:nowhere"));
+    let checked = iris(&arguments, &["check"], &interpreter());
+    for part in
+        ["`mine:nowhere`", "`mine:nothing`", "agent.yaml:6:17", "agent.yaml:6:33", "2 problems"]
+    {
+        assert!(checked.stdout.contains(part), "{part}: {checked:?}");
+    }
+    home.write("agent.yaml", &broken);
     let mut served = command(exe());
     served.args(["serve"]).args(&arguments).env("IRIS_MCP_PYTHON_INTERPRETER", interpreter());
     served.stdin(std::process::Stdio::piped());

@@ -57,8 +57,12 @@ impl Hook for PythonHook {
 impl PythonHook {
     /// Tells it of an event and returns what it says under a key.
     async fn said(&self, told: Told<'_>, key: &str) -> Result<Option<String>, HookError> {
-        let ask = Ask::Hook { hook: self.number, event: &told };
-        let answer = self.host.ask(ask).await;
+        let ask = || self.host.ask(Ask::Hook { hook: self.number, event: &told });
+        let mut answer = ask().await;
+        if let Ok(Answer::Lost { begun: false }) = answer {
+            // It waited behind what had to be ended; the next interpreter can begin with it.
+            answer = ask().await;
+        }
         let answer = answer.map_err(|failure| HookError::Failed(failure.message))?;
         match said(answer).map_err(HookError::Failed)?.verdict {
             Some(mut verdict) => match verdict.remove(key) {
@@ -87,10 +91,18 @@ impl Middleware for PythonMiddleware {
 
 impl PythonMiddleware {
     async fn around(&self, call: &Call, next: Next) -> Result<ToolResult, MiddlewareError> {
-        let ask = Ask::Wrap { middleware: self.number, call: Called::of(call) };
-        let asked = self.host.begin(ask).await;
-        let mut asked = asked.map_err(|failure| MiddlewareError::Failed(failure.message))?;
-        if let Err(answer) = asked.next().await {
+        let start = || async {
+            let ask = Ask::Wrap { middleware: self.number, call: Called::of(call) };
+            let asked = self.host.begin(ask).await;
+            asked.map_err(|failure| MiddlewareError::Failed(failure.message))
+        };
+        let mut asked = start().await?;
+        let mut first = asked.next().await;
+        if let Err(Answer::Lost { begun: false }) = first {
+            asked = start().await?;
+            first = asked.next().await;
+        }
+        if let Err(answer) = first {
             return made(said(answer).map_err(MiddlewareError::Failed)?);
         }
         let rest = next.run();

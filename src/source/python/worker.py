@@ -42,6 +42,9 @@ import traceback
 from collections import OrderedDict
 from pathlib import Path
 
+# What user code puts in the place of these is not meant for us.
+dumps, loads, write, leave = json.dumps, json.loads, os.write, os._exit
+
 NEEDED = ("tool", "CallableTool", "BaseTool", "ToolResult", "ToolExecutionContext")
 NOT_THEIRS = ("/asyncio/", "/importlib/", "/concurrent/futures/", "/pydantic/")
 THREADS = 32
@@ -77,11 +80,11 @@ def encoded(message):
     """Returns a line of JSON, and nothing that only Python takes for it."""
     written = {"ensure_ascii": False, "separators": (",", ":"), "default": str}
     try:
-        text = json.dumps(message, allow_nan=False, **written)
+        text = dumps(message, allow_nan=False, **written)
     except ValueError:
-        text = json.dumps(readable(message), **written)
+        text = dumps(readable(message), **written)
     if LONG_NUMBER.search(text):
-        text = json.dumps(readable(message), **written)
+        text = dumps(readable(message), **written)
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -135,9 +138,9 @@ class Line:
             data = memoryview(data)
             try:
                 while data:
-                    data = data[os.write(self.output, data) :]
+                    data = data[write(self.output, data) :]
             except OSError:
-                os._exit(0)
+                leave(0)
             if written is not None:
                 written.set()
 
@@ -145,12 +148,21 @@ class Line:
         try:
             data = encoded(message)
         except Exception as error:
-            text = f"what it returned cannot be written as JSON: {type(error).__name__}: {error}"
-            data = encoded({"id": message["id"], "failure": {"code": "EXECUTION_ERROR", "message": text[:LONGEST]}})
+            data = self.failure(message, error)
         if len(data) > self.limit and "id" in message:
             text = f"the result has {len(data)} bytes, and at most {self.limit} may be sent (limits.max_message_bytes)"
             return self.send({"id": message["id"], "failure": {"code": "RESULT_TOO_LARGE", "message": text}})
         self.waiting.put((data, written))
+
+    @staticmethod
+    def failure(message, error):
+        """Makes the answer that there is in the place of one that cannot be written."""
+        try:
+            text = f"what it returned cannot be written as JSON: {type(error).__name__}: {text_of(error)}"
+            return encoded({"id": message["id"], "failure": {"code": "EXECUTION_ERROR", "message": text[:LONGEST]}})
+        except Exception:
+            # Nobody can be answered any more.
+            leave(1)
 
     def send_now(self, message):
         """Sends before anything else is done: whatever runs next may end the process."""
@@ -393,6 +405,8 @@ class Worker:
                             raise TypeError("a registrar is no async function")
                     elif inspect.isclass(target):
                         raise TypeError("it is a class; a registrar registers an instance of it")
+                    elif not callable(target):
+                        raise TypeError(f"it is no function, but of type {type(target).__name__}")
                     else:
                         recorder.register_function(target)
                     found += [(tool, described(tool), place) for tool in recorder.tools]
@@ -444,18 +458,18 @@ class Worker:
         def read():
             try:
                 for data in self.line.input:
-                    self.take(json.loads(data))
+                    self.take(loads(data))
                 self.loop.call_soon_threadsafe(ended.set_result, None)
             except BaseException as error:
                 # Whoever reads no more answers nobody.
                 print_error(error)
-                os._exit(1)
+                leave(1)
 
         for name, target in (("requests", read), ("threads", self.beside.run_forever)):
             threading.Thread(target=target, name=f"iris-mcp {name}", daemon=True).start()
         await ended
         # Threads of tools may go on for ever; nobody waits for what they come to.
-        os._exit(0)
+        leave(0)
 
     def let_go(self):
         """Lets a forked child have no part in the loops: what wakes them is shared."""
@@ -771,7 +785,7 @@ def leave_if_forked(error=None):
             sys.stderr.flush()
             sys.stdout.flush()
         code = getattr(error, "code", 0 if error is None else 1)
-        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+        leave(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 class Signal:
@@ -831,7 +845,7 @@ class Threads(concurrent.futures.ThreadPoolExecutor):
             try:
                 print(f"all {stuck} threads are busy with calls that were given up", file=sys.stderr, flush=True)
             finally:
-                os._exit(1)
+                leave(1)
 
 
 def main(hello):
@@ -848,4 +862,4 @@ def main(hello):
     finally:
         with contextlib.suppress(Exception):
             sys.stderr.flush()
-        os._exit(1)
+        leave(1)

@@ -148,6 +148,9 @@ async def end(how: str) -> str:
         end.task = asyncio.create_task(leave())
     elif how == "line":
         threading.Timer(0.2, os.closerange, (64, 65)).start()
+    elif how == "json":
+        import json
+        json.dumps = os.write = None
     elif how == "thread":
         threading.Thread(target=time.sleep, args=(600,)).start()
         asyncio.get_running_loop().call_later(0.2, asyncio.get_running_loop().stop)
@@ -169,6 +172,14 @@ def register(registry):
 
 def register_negative(registry):
     registry.register_function(in_a_thread, name="below_zero").definition.max_result_chars = -1
+
+
+def waiter():
+    async def handler(event):
+        if event.arguments["seconds"] == 60:
+            time.sleep(60)
+
+    return handler
 
 
 if not LEDGER.with_name("loaded").exists():
@@ -291,6 +302,9 @@ fn o6_an_interpreter_whose_loop_or_line_has_ended_ends() {
         goes_on(&mut session, how);
         home.write("ledger", "");
     }
+    // What user code puts in the place of others' functions is not what we use.
+    assert_eq!(text(&session.call("end", &json!({"how": "json"}))), "json");
+    goes_on(&mut session, "json");
     // Of what has run nobody says that it can be made again.
     let wrapped = session.call("wrapped", &json!({}));
     assert_eq!(code(&wrapped), "TOOL_OUTCOME_UNKNOWN", "{wrapped}");
@@ -357,4 +371,25 @@ hooks:
     }
     let called = iris(&arguments, &["call", "fine", "--keep-going"], &interpreter());
     assert_eq!(called.stdout.trim(), "fine", "{called:?}");
+}
+
+#[test]
+fn a_hook_that_waits_behind_what_is_ended_is_asked_again() {
+    let hooks = r#"
+hooks:
+  - name: waits
+    event: tool.before
+    tools: [slow]
+    timeout_seconds: 1
+    handler: { type: python, factory: "mine:waiter" }
+"#;
+    let (_home, arguments) = agent(CODE, &(AGENT.to_owned() + hooks));
+    let mut session = session(&arguments, &[]);
+    assert_eq!(code(&session.call("slow", &json!({"seconds": 60}))), "HOOK_ERROR");
+    let next = session.call("slow", &json!({"seconds": 0}));
+    assert!(text(&next) == "slept" || text(&next).contains("took longer than 1 s"), "{next}");
+    assert!(!text(&next).contains("ended in the middle"), "{next}");
+    within(Duration::from_secs(20), "the one after", || {
+        text(&session.call("slow", &json!({"seconds": 0}))) == "slept"
+    });
 }
