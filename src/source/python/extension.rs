@@ -57,12 +57,8 @@ impl Hook for PythonHook {
 impl PythonHook {
     /// Tells it of an event and returns what it says under a key.
     async fn said(&self, told: Told<'_>, key: &str) -> Result<Option<String>, HookError> {
-        let ask = || self.host.ask(Ask::Hook { hook: self.number, event: &told });
-        let mut answer = ask().await;
-        if let Ok(Answer::Lost { begun: false }) = answer {
-            // It waited behind what had to be ended; the next interpreter can begin with it.
-            answer = ask().await;
-        }
+        // It may have waited behind what had to be ended.
+        let answer = self.host.ask_again(|| Ask::Hook { hook: self.number, event: &told }).await;
         let answer = answer.map_err(|failure| HookError::Failed(failure.message))?;
         match said(answer).map_err(HookError::Failed)?.verdict {
             Some(mut verdict) => match verdict.remove(key) {

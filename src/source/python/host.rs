@@ -183,6 +183,14 @@ impl Host {
         Ok(asked.answer().await)
     }
 
+    /// Asks the interpreter, and the next one where nothing had begun when it ended.
+    pub(super) async fn ask_again<'a>(&self, ask: impl Fn() -> Ask<'a>) -> Result<Answer, Failure> {
+        match self.ask(ask()).await {
+            Ok(Answer::Lost { begun: false }) => self.ask(ask()).await,
+            answer => answer,
+        }
+    }
+
     /// Asks the interpreter and does not wait for the answer.
     pub(super) async fn begin(&self, ask: Ask<'_>) -> Result<Asked, Failure> {
         self.first_settled().await;

@@ -82,11 +82,8 @@ fn said(mut metadata: Map<String, Value>) -> Map<String, Value> {
 impl PythonTool {
     async fn checked(&self, raw: Arguments) -> Result<Valid, Failure> {
         let tool = self.definition.name.as_str();
-        let mut answer = self.host.ask(Ask::Validate { tool, arguments: &raw }).await?;
-        if let Answer::Lost { .. } = answer {
-            // Checking has no effect, so the next interpreter may do it.
-            answer = self.host.ask(Ask::Validate { tool, arguments: &raw }).await?;
-        }
+        // Checking has no effect, so it never counts as begun.
+        let answer = self.host.ask_again(|| Ask::Validate { tool, arguments: &raw }).await?;
         match answer {
             Answer::Said(said) => match (said.arguments, said.traits, said.failure) {
                 (seen, Some(traits), None) => {

@@ -506,10 +506,10 @@ class Worker:
         """Returns the number of the request that one of the loops is at, if it is at any."""
         for loop in (self.loop, self.beside):
             with contextlib.suppress(Exception):
-                task = asyncio.current_task(loop)
-                for number, (_, signal) in list(self.running.items()):
-                    if task is not None and signal.task is task:
-                        return number
+                if (task := asyncio.current_task(loop)) is not None:
+                    for number, (_, signal) in list(self.running.items()):
+                        if signal.task is task:
+                            return number
         return None
 
     def has_thread(self, name):

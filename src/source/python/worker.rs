@@ -1,6 +1,6 @@
 //! One running interpreter: requests by number, and what becomes of them when it ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,8 +46,6 @@ struct Waiting {
     requests: BTreeMap<u64, Request>,
     /// In which order bodies have begun.
     begun: u64,
-    /// The requests that nobody waits for any more.
-    given_up: BTreeSet<u64>,
     over: bool,
 }
 
@@ -60,6 +58,8 @@ struct Request {
     next: Arc<Notify>,
     /// Of a ping: that it was read.
     read: Option<Alive>,
+    /// Nobody waits for it any more.
+    given_up: bool,
 }
 
 /// How an interpreter is.
@@ -230,12 +230,13 @@ impl Worker {
 
     /// Gives a request up, and ends the interpreter if one that was given up is what blocks it.
     async fn give_up(self: Arc<Self>, id: u64) {
-        self.waiting().given_up.insert(id);
+        if let Some(request) = self.waiting().requests.get_mut(&id) {
+            request.given_up = true;
+        }
         if self.blocks_while_given_up(id).await {
             tracing::warn!("a Python tool does not let go; its interpreter is ended");
             self.condemned.cancel();
         }
-        self.waiting().given_up.remove(&id);
     }
 
     async fn blocks_while_given_up(self: &Arc<Self>, id: u64) -> bool {
@@ -251,9 +252,7 @@ impl Worker {
                     silences = 0;
                     tokio::time::sleep(PONG).await;
                 }
-                Pulse::Blocked { by: Some(by) } if self.waiting().given_up.contains(&by) => {
-                    return true;
-                }
+                Pulse::Blocked { by: Some(by) } if self.is_given_up(by) => return true,
                 // It is at a call that somebody waits for.
                 Pulse::Blocked { by: Some(_) } => silences = 0,
                 Pulse::Blocked { by: None } if self.is_newest(id) => return true,
@@ -284,6 +283,10 @@ impl Worker {
             Some(Alive { runs }) => Pulse::Blocked { by: runs },
             None => Pulse::Silent,
         }
+    }
+
+    fn is_given_up(&self, id: u64) -> bool {
+        self.waiting().requests.get(&id).is_some_and(|request| request.given_up)
     }
 
     fn is_waiting(&self, id: u64) -> bool {
@@ -351,7 +354,11 @@ impl Request {
     fn new() -> (Self, oneshot::Receiver<Answer>, Arc<Notify>) {
         let (answer, receiver) = oneshot::channel();
         let next = Arc::new(Notify::new());
-        (Self { answer, begun: None, next: Arc::clone(&next), read: None }, receiver, next)
+        (
+            Self { answer, begun: None, next: Arc::clone(&next), read: None, given_up: false },
+            receiver,
+            next,
+        )
     }
 }
 

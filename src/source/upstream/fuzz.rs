@@ -135,7 +135,8 @@ fn check_file(input: &[u8]) {
     }
 }
 
-/// Returns whether there is a secret where none is kept: in a key, or in the host or path of a URL.
+/// Returns whether there is a secret where none is kept: in a key, or in a URL, of which host and
+/// path are shown.
 fn names_a_secret(node: &Node) -> bool {
     let below = node.as_mapping().unwrap_or_default();
     let is_open = |(key, node): &(Key, Node)| {
